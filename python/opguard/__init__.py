@@ -6,7 +6,7 @@ from opguard.load import importing
 from opguard._rt import aug, mark_micro_batch, mark_step, name, probe, probe_micro_batch, probe_step, probe_writes
 from opguard.ranks.shards import combine
 
-__all__ = ["InvariantViolation", "combine", "invariant", "keep", "micro_batch", "og", "read_log", "recording", "step"]
+__all__ = ["InvariantViolation", "combine", "invariant", "keep", "micro_batch", "og", "read_log", "recording", "step", "when_parted"]
 
 
 # A function of Python, not of C: torch.compile traces into it, and reads its attributes. It has returned before the
@@ -56,6 +56,15 @@ def keep(why="opguard.keep()"):
     rings = sys.modules.get("opguard.record.ring")
     if rings is not None:
         rings.keep(why)
+
+
+def when_parted(call):
+    """`call(step)`, once, as the step ends in which this rank parts from the run of `opguard run --against`: to write parameters, or a batch.
+    Where the run is stopped, every rank calls it behind the same step. Without --against it is never called. Returns `call`."""
+    from opguard.record import against  # few programs ask for it
+
+    against.calls.append(call)
+    return call
 
 
 def invariant(name, holds, **values):

@@ -5,15 +5,21 @@
 #include "cli/report_options.h"
 #include "cli/tolerance_options.h"
 #include "session/align_logs.h"
+#include "session/align_on.h"
+#include "session/align_part.h"
+#include "session/remote_logs.h"
 
 namespace opguard {
 
 void add_align(CLI::App& app, Pipeline& run) {
   auto opt = std::make_shared<AlignOptions>();
+  auto parts = std::make_shared<PartOptions>();
   CLI::App* command =
       app.add_subcommand("align", "Compare two logs and name the first operator where they part");
   describe(*command, {"", {"opguard align run_a/log run_b/log --html report.html"}});
-  CLI::Option* a = command->add_option("DIR_A", opt->dir_a, "Log folder of the first run");
+  CLI::Option* a = command->add_option("DIR_A", opt->dir_a,
+                                       "Log folder of the first run; or s3://, gs://, hdfs:// "
+                                       "(opguard help objectstorage)");
   CLI::Option* b = command->add_option("DIR_B", opt->dir_b, "Log folder of the second run");
   CLI::Option* single = command
                             ->add_option("--single", opt->single,
@@ -22,6 +28,50 @@ void add_align(CLI::App& app, Pipeline& run) {
                                          "left there")
                             ->type_name("DIR");
   single->excludes(a)->excludes(b);
+  CLI::Option* part =
+      command
+          ->add_option("--part", parts->part,
+                       "Compare part I of N of the ranks alone, and write what they tell to -o "
+                       "(opguard help parts)")
+          ->type_name("I/N");
+  CLI::Option* merge =
+      command
+          ->add_option("--merge", parts->merge, "One verdict of these parts, in place of two logs")
+          ->type_name("PART")
+          ->excludes(a)
+          ->excludes(b)
+          ->excludes(single);
+  CLI::Option* on =
+      command
+          ->add_option("--on", parts->on,
+                       "Have the ranks compared by workers, and merge their parts: threads, ray, "
+                       "or ray://ADDRESS (opguard help parts)")
+          ->type_name("WHERE")
+          ->excludes(part)
+          ->excludes(merge)
+          ->excludes(single)
+          ->check([](const std::string& where) {
+            return where == "threads" || where == "ray" || where.starts_with("ray://")
+                       ? ""
+                       : "neither threads, ray nor ray://ADDRESS: " + where;
+          });
+  command->add_option("--parts", parts->parts, "Into how many parts [two a worker]")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->needs(on);
+  CLI::Option* python =
+      command
+          ->add_option("--python", opt->report.python,
+                       "Interpreter that has Ray, of --on, or that reaches object storage: with "
+                       "pyarrow [python3]")
+          ->type_name("PYTHON");
+  command
+      ->add_option("--pages", parts->pages,
+                   "With --part or --on: a page of each rank that differs, in this folder; with "
+                   "--merge: the map of --html links them")
+      ->type_name("DIR");
+  command->add_option("-o,--output", parts->out, "The file for a part, or for merged ones")
+      ->type_name("FILE");
   add_examine_options(*command, opt->examine, 0);
   add_tolerance_options(*command, opt->tolerance);
   command
@@ -33,12 +83,34 @@ void add_align(CLI::App& app, Pipeline& run) {
   add_talk_options(*command);
   add_report_options(*command, opt->report);
   add_rule_options(*command, opt->report);
+  add_read_option(*command, opt->report);
   add_heuristic_option(*command, opt->report);
-  command->callback([opt, command, &run] {
-    run = [opt] { return align_logs(*opt); };
-    if (!opt->single.empty()) return;
+  command->callback([opt, parts, merge, python, command, &run] {
+    run = [opt, parts, merge] {
+      parts->dir_a = opt->dir_a, parts->dir_b = opt->dir_b;
+      parts->report = opt->report;
+      if (merge->count() > 0) return merge_part_files(*parts);
+      if (!parts->on.empty()) return align_on(*parts);
+      return parts->part.empty() ? align_logs(*opt) : align_part(*parts);
+    };
+    const bool remote = is_url(opt->dir_a) || is_url(opt->dir_b);
+    if (python->count() > 0 && parts->on.empty() && !remote)
+      throw CLI::ValidationError("--python",
+                                 "nothing needs it: it is of --on and of logs in "
+                                 "object storage");
+    for (const std::string& dir : {opt->single, opt->dir_a, opt->dir_b})
+      if (is_url(dir) && (!opt->single.empty() || opt->tolerance.on || opt->examine.any()))
+        throw CLI::ValidationError(
+            url_name(dir),
+            "--single, --tolerance, --prove-runs and --drill read logs of this "
+            "machine alone: copy them here first");
+    if (!opt->single.empty() || merge->count() > 0) return;
     if (opt->dir_a.empty()) throw CLI::RequiredError("DIR_A");
     if (opt->dir_b.empty()) throw CLI::RequiredError("DIR_B");
+    if ((!parts->part.empty() || !parts->on.empty()) && (opt->tolerance.on || opt->examine.any()))
+      throw CLI::ValidationError(parts->on.empty() ? "--part" : "--on",
+                                 "compares bit by bit, and proves and drills nothing: leave out "
+                                 "--tolerance, --prove-runs and --drill");
     if (opt->tolerance.on && opt->tolerance.noise.empty())
       throw CLI::ValidationError("--tolerance",
                                  "nothing says what rounding can do: give --noise, a log of run a "

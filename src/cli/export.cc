@@ -1,6 +1,6 @@
-// opguard export LOG -o FILE.parquet: a log's records for other programs.
+// opguard export LOG -o FILE.parquet, or --dataset DIR: a log's records for other programs.
 //
-// There is no Parquet library for C++ in Debian: pyarrow writes the file, in an interpreter of the
+// There is no Parquet library for C++ in Debian: pyarrow writes the files, in an interpreter of the
 // user's, from the tables that opguard.read_log makes.
 #include <cstdio>
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
-#include "support/install.h"
 #include "support/launch.h"
+#include "support/package_script.h"
 
 namespace opguard {
 namespace {
@@ -18,29 +18,22 @@ namespace {
 struct ExportOptions {
   std::string path;
   std::string out;
+  std::string dataset, run;  // a folder of files by run, rank and step; the run's name there
   std::string python = "python3";
   bool events = false;
 };
 
-// argv: the folder of our package, log, output, "events" or "records". The package is loaded by its
-// path: nothing that lies beside it becomes importable. Nor does what
-// lies in the working directory.
+// argv: log, output, "events" or "records", "file" or "dataset", the run's name or "".
 constexpr const char* kExport = R"(
-import sys
-sys.path[:] = [p for p in sys.path if p]
-import importlib.util, os, warnings
-package, path, out, rows = sys.argv[1:]
-spec = importlib.util.spec_from_file_location("opguard", os.path.join(package, "__init__.py"), submodule_search_locations=[package])
-sys.modules["opguard"] = module = importlib.util.module_from_spec(spec)
-warnings.showwarning = lambda message, *_, **__: sys.stderr.write("opguard: warning: %s\n" % message)
-try:
-    spec.loader.exec_module(module)
-    log = module.read_log(path)
-    table = getattr(log, rows)
+path, out, rows, form, run = sys.argv[1:]
+if form == "dataset":
+    from opguard import dataset
+    written, files, logs = dataset.write(path, out, rows, run)
+    print("{}: {:,} {} of {:,} logs in {:,} files".format(out, written, rows, logs, files))
+else:
+    table = getattr(opguard.read_log(path), rows)
     table.to_parquet(out)
-except (ImportError, OSError, ValueError) as error:
-    sys.exit("opguard: error: %s" % error)
-print("{}: {:,} {}".format(out, len(table), rows))
+    print("{}: {:,} {}".format(out, len(table), rows))
 )";
 
 int export_log(const ExportOptions& options) {
@@ -48,14 +41,11 @@ int export_log(const ExportOptions& options) {
   if (!std::filesystem::exists(options.path, code))
     return fail(options.path + ": no such file or folder");
   LaunchOptions launched;
-  launched.command = {options.python,
-                      "-c",
-                      kExport,
-                      python_package_dir(),
-                      options.path,
-                      options.out,
-                      options.events ? "events" : "records"};
-  launched.environment = {{"PYTHONDONTWRITEBYTECODE", "1"}};
+  launched.command =
+      package_command(options.python, kExport,
+                      {options.path, options.dataset.empty() ? options.out : options.dataset,
+                       options.events ? "events" : "records",
+                       options.dataset.empty() ? "file" : "dataset", options.run});
   auto result = launch(launched);
   if (!result) return fail(llvm::toString(result.takeError()));
   if (result->exit_code == 0 && result->signal == 0) return kYes;
@@ -68,16 +58,31 @@ int export_log(const ExportOptions& options) {
 void add_export(CLI::App& app, Pipeline& run) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand(
-      "export", "Write the records of a log, or of a folder of logs, to a Parquet file");
-  describe(*command, {"", {"opguard export run_a/log -o records.parquet"}});
+      "export", "Write the records of a log, or of a folder of logs, as Parquet");
+  describe(*command, {"",
+                      {"opguard export run_a/log -o records.parquet",
+                       "opguard export run_a/log --dataset runs"}});
   command->add_option("LOG", options->path, "Log or folder of logs")->required();
-  command->add_option("-o,--output", options->out, "The Parquet file")
-      ->type_name("FILE")
-      ->required();
+  CLI::Option* file =
+      command->add_option("-o,--output", options->out, "The Parquet file")->type_name("FILE");
+  CLI::Option* dataset =
+      command
+          ->add_option("--dataset", options->dataset,
+                       "Add the run to a folder of Parquet files by run, rank and step instead "
+                       "(opguard help reading)")
+          ->type_name("DIR")
+          ->excludes(file);
+  command->add_option("--run", options->run, "The run's name in the dataset [its folder's]")
+      ->type_name("NAME")
+      ->needs(dataset);
   command->add_flag("--events", options->events, "Write a row an event, not a record");
   command->add_option("--python", options->python, "Interpreter that has pyarrow [python3]")
       ->type_name("PYTHON");
-  command->callback([options, &run] { run = [options] { return export_log(*options); }; });
+  command->callback([options, &run] {
+    if (options->out.empty() && options->dataset.empty())
+      throw CLI::RequiredError("--output or --dataset");
+    run = [options] { return export_log(*options); };
+  });
 }
 
 }  // namespace opguard

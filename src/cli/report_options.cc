@@ -1,5 +1,6 @@
 #include "cli/report_options.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,23 @@ void add_report_options(CLI::App& command, ReportOptions& options) {
   file("--json", options.json, "Write the verdict to this file (opguard help json)");
   file("--html", options.html, "Write the report as one page that opens offline");
   file("--perfetto", options.perfetto, "Write both runs as a trace for Perfetto");
+  command
+      .add_option("--trace-rank", options.trace.ranks,
+                  "Show this rank alone in the trace for Perfetto; repeatable")
+      ->type_name("N")
+      ->group("Report")
+      ->allow_extra_args(false);
+  command
+      .add_option_function<std::string>(
+          "--trace-steps",
+          [&options](const std::string& text) {
+            std::string error;
+            if (!parse_window(text, options.trace.steps, error))
+              throw CLI::ValidationError("--trace-steps", error);
+          },
+          "Show these steps alone there, as 30..40, 30.. or 0../10")
+      ->type_name("STEPS")
+      ->group("Report");
   file("--sarif", options.sarif, "Write the verdict as annotations for code review");
   command.add_option("--color", options.colour, "Colour the report auto, always or never")
       ->type_name("WHEN")
@@ -63,6 +81,22 @@ void add_talk_options(CLI::App& command) {
           "-v,--verbose", [](int64_t given) { set_talk(given > 0 ? Talk::verbose : Talk::normal); },
           "Show the program's output in every run")
       ->excludes(quiet);
+}
+
+void add_read_option(CLI::App& command, ReportOptions& options) {
+  command
+      .add_option_function<std::string>(
+          "--read",
+          [&options](const std::string& way) {
+            const auto at = std::find(kReadNames.begin(), kReadNames.end(), way);
+            options.read = static_cast<ReadWhat>(at - kReadNames.begin());
+          },
+          "Read all of the logs, or from the first step that is differing by the logs' indexes "
+          "(opguard help steps); auto: all of it up to a million equal records")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember(std::vector<std::string>(kReadNames.begin(), kReadNames.end())))
+      ->default_str("auto")
+      ->group("Report");
 }
 
 void add_heuristic_option(CLI::App& command, ReportOptions& options) {

@@ -22,6 +22,8 @@ void add_source_options(CLI::App& command, SourceChoice& choice);
 // --quiet, --verbose.
 void add_talk_options(CLI::App& command);
 
+// --read: how much of two logs.
+void add_read_option(CLI::App& command, ReportOptions& options);
 // --without.
 void add_heuristic_option(CLI::App& command, ReportOptions& options);
 

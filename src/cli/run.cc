@@ -4,6 +4,7 @@
 #include "cli/help_text.h"
 #include "cli/report_options.h"
 #include "session/record_program.h"
+#include "session/remote_logs.h"
 
 namespace opguard {
 
@@ -65,6 +66,32 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->add_option("--on", opt->ring_on, "Watchers: nan, spike, signal=USR1 [nan,spike]")
       ->type_name("NAMES")
       ->needs(ring);
+  command
+      ->add_option("--keep", opt->keep,
+                   "Keep the end of each log alone: so large, as 20GB, or so long, as 6h, or both, "
+                   "as 20GB,6h (opguard help longjobs)")
+      ->type_name("LIMITS")
+      ->excludes(ring);
+  CLI::Option* upload =
+      command
+          ->add_option("--upload", opt->upload,
+                       "Move the logs there while the program runs: s3://, gs://, hdfs:// (opguard "
+                       "help objectstorage)")
+          ->type_name("URL")
+          ->excludes(ring)
+          ->excludes("--keep")
+          ->check([](const std::string& url) {
+            return is_url(url) ? std::string() : "not a URL, as s3://bucket/run is: " + url;
+          });
+  command
+      ->add_option("--spool", opt->spool,
+                   "So much of each log waits for --upload at most; what comes then is lost, and "
+                   "counted [4GB]")
+      ->type_name("SIZE")
+      ->needs(upload);
+  command->add_option("--python", opt->report.python, "Interpreter that has pyarrow [python3]")
+      ->type_name("PYTHON")
+      ->needs(upload);
   command->add_flag("--observe", opt->observe,
                     "Record what training does too: module calls, optimizers' steps, batches "
                     "(opguard help invariants)");
@@ -88,6 +115,20 @@ void add_run(CLI::App& app, Pipeline& run) {
                    "standard input (opguard help invariants)")
       ->type_name("COMMAND")
       ->needs(check);
+  CLI::Option* against =
+      command
+          ->add_option("--against", opt->against,
+                       "Compare each step with the logs of an earlier run as it ends, and tell "
+                       "what differs (opguard help steps)")
+          ->type_name("DIR")
+          ->check(CLI::ExistingDirectory);
+  command
+      ->add_option("--on-parting", opt->on_parting,
+                   "Where the runs part: stop the program at the end of the step, or report it "
+                   "and go on [stop]")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"stop", "report"}))
+      ->needs(against);
   command->add_option("--json", opt->json, "Write what --check finds to this file as JSON")
       ->type_name("FILE")
       ->needs(check);

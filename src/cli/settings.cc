@@ -30,11 +30,12 @@ constexpr std::string_view kNested = "certify.";
 
 // Options of one run, one question or one machine: a repository has no standing value of them.
 constexpr std::string_view kOfOneRun[] = {
-    "all-sites", "apply",  "boundary",   "branch",      "capture", "check",  "confirm",
-    "drill",     "events", "explain",    "git",         "help",    "log",    "no-prove",
-    "observed",  "only",   "output",     "phase",       "plan",    "python", "rank",
-    "run-a",     "run-b",  "salvage",    "show-config", "single",  "static", "step",
-    "strip",     "verify", "transplant", "version",     "work"};
+    "all-sites",   "apply",       "boundary", "branch",  "capture", "check", "confirm",
+    "dataset",     "drill",       "events",   "explain", "git",     "help",  "log",
+    "merge",       "no-prove",    "observed", "only",    "output",  "pages", "part",
+    "parts",       "phase",       "plan",     "python",  "rank",    "run-a", "run-b",
+    "salvage",     "show-config", "single",   "static",  "step",    "strip", "trace-rank",
+    "trace-steps", "transplant",  "upload",   "verify",  "version", "work"};
 
 // What these mean depends on the command, or it is a file that a second command would write over.
 constexpr std::string_view kOfOneCommand[] = {"format",   "html", "json", "limit",

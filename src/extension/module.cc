@@ -109,6 +109,27 @@ PyObject* end_after(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// keep(limits, spool): before start().
+PyObject* keep(PyObject*, PyObject* args) {
+  const char *limits = nullptr, *spool = nullptr;
+  std::string error;
+  if (!PyArg_ParseTuple(args, "ss", &limits, &spool)) return nullptr;
+  if (recorder().keep(limits, spool, error)) Py_RETURN_NONE;
+  PyErr_SetString(PyExc_ValueError, error.c_str());
+  return nullptr;
+}
+
+// hold_against(index, callback): before the first event.
+PyObject* hold_against(PyObject*, PyObject* args) {
+  const char* index = nullptr;
+  PyObject* callback = nullptr;
+  std::string error;
+  if (!PyArg_ParseTuple(args, "sO", &index, &callback)) return nullptr;
+  if (recorder().hold_against(index, callback, error)) Py_RETURN_NONE;
+  PyErr_SetString(PyExc_ValueError, error.c_str());
+  return nullptr;
+}
+
 // record_steps(window, first, marked, callback): before the first event. window: "100..103".
 PyObject* record_steps(PyObject*, PyObject* args) {
   const char* text = nullptr;
@@ -326,6 +347,12 @@ PyMethodDef g_module_methods[] = {
      "start(dir, rank, world, mode, primitives, settings, names, states): record from now on"},
     {"watch", watch, METH_VARARGS,
      "watch(captures, transplants, dir, rank): tensors to write, and values to replace"},
+    {"keep", keep, METH_VARARGS,
+     "keep(limits, spool): of each log the end alone, as 20GB,6h; or all of it, of which so much "
+     "waits to be uploaded, as 4GB; before start()"},
+    {"hold_against", hold_against, METH_VARARGS,
+     "hold_against(index, callback): compare each step with an earlier run's; "
+     "callback(step, first step that differs or -1)"},
     {"end_after", end_after, METH_VARARGS,
      "end_after(step, callback): call it once the step is over and recorded"},
     {"record_steps", record_steps, METH_VARARGS,

@@ -31,14 +31,15 @@ void put_text_chunk(std::string& out, uint32_t salt, Chunk type, ChunkText& text
 
 }  // namespace
 
-std::string ChunkMaker::start(int32_t rank, int32_t world, int64_t pid, int64_t start_ns) {
+std::string ChunkMaker::start(int32_t rank, int32_t world, int64_t pid, int64_t start_ns,
+                              bool cut) {
   std::string process, out;
   put_signed(process, rank);
   put_signed(process, world);
   put_signed(process, pid);
   put_signed(process, start_ns);
   salt_ = crc32c(0, process.data(), process.size());
-  put_header(out, salt_);
+  put_header(out, salt_, cut ? kVersion : kOneFileVersion);
   put_chunk(out, salt_, Chunk::process, 1, process);
   return out;
 }

@@ -39,7 +39,9 @@ class ChunkMaker {
       : chunk_bytes_(chunk_bytes), chunk_events_(chunk_events) {}
 
   // Before all else: the header and the chunk of process, and the salt of all that follow.
-  std::string start(int32_t rank, int32_t world, int64_t pid, int64_t start_ns);
+  // cut: into segments.
+  std::string start(int32_t rank, int32_t world, int64_t pid, int64_t start_ns, bool cut = false);
+  uint32_t salt() const { return salt_; }
   // The last chunk: what the file holds before it, and how many records are lost in all.
   std::string end(const ChunkedSoFar& held, uint64_t lost, uint64_t chunks, uint64_t chain) const;
 

@@ -5,7 +5,7 @@
 namespace opguard {
 namespace {
 
-uint64_t mix(uint64_t state, uint64_t value) {
+uint64_t mix_in(uint64_t state, uint64_t value) {
   uint64_t x = (state ^ value) * 0x9e3779b97f4a7c15ull;
   return x ^ (x >> 29);
 }
@@ -65,11 +65,11 @@ void EventTable::push_back(const Event& e) {
 uint32_t EventTable::form_of(const Form& form) {
   if (forms_.size() * 2 >= index_.size()) grow_index();
   auto hash = [](const Form& f) {
-    uint64_t h = mix(uint64_t{f.boundary} << 32 | f.node, uint64_t{f.scalars} << 32 | f.results);
-    h = mix(h, uint64_t{f.group} << 32 | f.micro_batch);
-    h = mix(h, uint64_t{f.thread} << 32 | f.slot_count);
-    h = mix(h, f.stream);
-    return mix(h, uint64_t(f.kind) << 16 | uint64_t(f.phase) << 8 | f.flags);
+    uint64_t h = mix_in(uint64_t{f.boundary} << 32 | f.node, uint64_t{f.scalars} << 32 | f.results);
+    h = mix_in(h, uint64_t{f.group} << 32 | f.micro_batch);
+    h = mix_in(h, uint64_t{f.thread} << 32 | f.slot_count);
+    h = mix_in(h, f.stream);
+    return mix_in(h, uint64_t(f.kind) << 16 | uint64_t(f.phase) << 8 | f.flags);
   };
   const size_t mask = index_.size() - 1;
   size_t at = hash(form) & mask;

@@ -26,16 +26,20 @@ const char* chunk_name(Chunk type) {
       return "schemas";
     case Chunk::lost:
       return "lost";
+    case Chunk::segments:
+      return "segments";
+    case Chunk::removed:
+      return "removed segments";
     case Chunk::end:
       return "end";
   }
   return "unknown";
 }
 
-void put_header(std::string& out, uint32_t salt) {
+void put_header(std::string& out, uint32_t salt, uint32_t version) {
   size_t begin = out.size();
   out.append(kMagic, sizeof kMagic);
-  put_u32(out, kVersion);
+  put_u32(out, version);
   put_u32(out, salt);
   put_u32(out, crc32c(0, out.data() + begin, out.size() - begin));
 }

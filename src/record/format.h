@@ -23,7 +23,9 @@
 namespace opguard::format {
 
 inline constexpr char kMagic[8] = {'o', 'p', 'g', 'u', 'a', 'r', 'd', '\x1a'};
-inline constexpr uint32_t kVersion = 11;
+inline constexpr uint32_t kVersion = 12;
+// A log in one file; 12 is cut into segments (segments.h).
+inline constexpr uint32_t kOneFileVersion = 11;
 // The oldest that is read. 10 has no observations. 9 does not tell who called an operator. 8 has no
 // sketches. The end of 7 does not bind the chunks before it, 6 does not tell what wants a gradient
 // either. 5 has no digests, 4 no devices' times.
@@ -31,6 +33,7 @@ inline constexpr uint32_t kOldestVersion = 4;
 inline constexpr uint32_t kBindingVersion = 8;
 inline constexpr uint32_t kCallsVersion = 10;
 inline constexpr uint32_t kObservationsVersion = 11;
+inline constexpr uint32_t kSegmentsVersion = 12;
 inline constexpr size_t kHeaderSize = 20;  // magic, version, salt, crc of the three
 inline constexpr size_t kChunkHeaderSize = 20;
 inline constexpr char kMark[3] = {'o', 'p', 'g'};  // a chunk begins with it: found again by it
@@ -81,6 +84,8 @@ enum class Chunk : uint32_t {
   sketches = 9,
   observations = 10,
   schemas = 11,
+  segments = 12,
+  removed = 13,
 };
 
 const char* chunk_name(Chunk type);
@@ -113,7 +118,7 @@ inline void put_text(std::string& out, std::string_view s) {
 }
 
 // The first bytes of a file.
-void put_header(std::string& out, uint32_t salt);
+void put_header(std::string& out, uint32_t salt, uint32_t version = kOneFileVersion);
 // A chunk as it lies in the file. Its checksums begin with the file's salt: what another log left
 // on the disk is not taken for this one's.
 void put_chunk(std::string& out, uint32_t salt, Chunk type, uint32_t count,

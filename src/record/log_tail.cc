@@ -132,6 +132,8 @@ std::string LogTail::take(const RawChunk& chunk, const Seen& seen) {
   switch (chunk.type) {
     case Chunk::events:
     case Chunk::sketches:
+    case Chunk::segments:
+    case Chunk::removed:
       return "";
     case Chunk::observations:
       return take_rows(chunk.payload, chunk.count, seen);

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "record/bring.h"
 #include "record/calls.h"
 #include "record/event.h"
 #include "record/event_slots.h"
@@ -37,6 +38,13 @@ struct Gap {
   uint64_t event = 0;    // index in ProcessLog::events before which they would be
   uint64_t records = 0;  // 0: not known
   bool operator==(const Gap&) const = default;
+};
+
+// What `run --keep` left out at the beginning of a log.
+struct Removed {
+  uint64_t segments = 0, events = 0, records = 0;
+  uint32_t last_step = 0;  // of the last of them
+  bool operator==(const Removed&) const = default;
 };
 
 // The log of one process.
@@ -60,6 +68,11 @@ struct ProcessLog {
   std::vector<Gap> gaps;  // where those were, and where a chunk is damaged; by event. A log that
                           // only ends early has none
   std::string damage;     // "" or what the reader had to leave out, with the byte position
+  // Left out at its beginning: the reader was told to, or they were removed.
+  uint64_t events_before = 0;
+  Removed removed;
+  // Of a log that was read to its end: how many chunks, and what binds them (chunk_chain.h).
+  uint64_t chunks = 0, chunk_chain = 0;
   // Of its run: never null.
   std::shared_ptr<const Provenance> provenance = std::make_shared<const Provenance>();
 
@@ -89,6 +102,21 @@ struct ReadOptions {
   // damaged parts are passed over, each a Gap. Indexes of events then count what is there. Strings
   // and shapes that were in a damaged part are empty.
   bool salvage = false;
+  // Events before this one, as the writer counts, are stepped over. Of chunks that hold no other
+  // one, only the header is read. What refers to them refers to none; sketches are left out.
+  uint64_t from_event = 0;
+  // This one, and those behind it, are left out. They are not read where the log's index of steps
+  // tells where they are. Then the log counts as closed if its end is the one the index binds.
+  uint64_t until_event = kToEnd;
+  const Bring* bring = nullptr;  // of a log that lies elsewhere; what is read of it is brought
+};
+
+// What of a folder of logs is read.
+struct ReadFrom {
+  std::set<std::string> only{};              // these files; none: all
+  std::map<std::string, uint64_t> events{};  // ReadOptions::from_event by file
+  std::map<std::string, uint64_t> until{};   // ReadOptions::until_event by file
+  const Bring* bring = nullptr;              // ReadOptions::bring of each
 };
 
 // Reads one log file. False on failure: `error` says why in one sentence ("<path>: ...": another
@@ -102,7 +130,9 @@ bool parse_log(std::string_view bytes, ProcessLog& log, std::string& error,
                const ReadOptions& options = {});
 // Every *.log and *.log.incomplete of a folder. sites.json beside them is read by load_run()
 // (align/pair/run.h).
-bool read_run(const std::string& dir, Run& run, std::string& error);
+bool read_run(const std::string& dir, Run& run, std::string& error, const ReadFrom& read = {});
+// The logs of a folder, by rank and start as their names say; "": none, or `error` says why not.
+std::vector<std::string> log_files(const std::string& dir, std::string& error);
 
 std::string dump(const ProcessLog& log);
 

@@ -4,7 +4,7 @@
 //   take(a chunk of strings that begins with 12)    log.strings has 12: they become 13, 14, ...
 //   the same, log.strings has 10                    refused, "strings before it are missing"
 //
-// Whoever reads a whole log (reader.cc) and who follows one that grows (log_tail.h) take them by
+// Whoever reads a whole log (log_reader.h) and who follows one that grows (log_tail.h) take them by
 // this. Counterexample: a chunk of events needs what the reader alone knows, of holes and slots.
 //
 // The cost: what is said is kept, for as long as the log is.

@@ -48,14 +48,15 @@ void LogWriter::end_thread() {
 bool LogWriter::open(const std::string& dir, int32_t rank, int32_t world, int64_t pid,
                      int64_t start_ns) {
   std::string error;
-  if (!file_.create(dir + "/rank" + std::to_string(rank) + "-" + std::to_string(start_ns) + "-" +
-                        std::to_string(pid) + ".log",
-                    error)) {
+  start_ = chunks_.start(rank, world, pid, start_ns, limits_.segments.cut());
+  synced_ms_ = now_ms();
+  if (!files_.create(dir + "/rank" + std::to_string(rank) + "-" + std::to_string(start_ns) + "-" +
+                         std::to_string(pid) + ".log",
+                     chunks_.salt(), synced_ms_, error)) {
     fail(error);
     return false;
   }
-  start_ = chunks_.start(rank, world, pid, start_ns);
-  synced_ms_ = now_ms();
+  index_.begin(step_index_path(files_.path()), chunks_.salt());
   // At once: a program that ends here leaves a log that says whose it was.
   append(start_);
   return !failed_;
@@ -126,8 +127,10 @@ void LogWriter::work() {
   std::unique_lock lock(mutex_);
   auto due = std::chrono::steady_clock::now() + std::chrono::milliseconds(limits_.flush_ms);
   for (bool leaving = false; !leaving;) {
-    wake_.wait_until(lock, due,
-                     [&] { return leave_ || !queue_.empty() || flushes_wanted_ != flushes_done_; });
+    wake_.wait_until(lock, due, [&] {
+      return leave_ || !queue_.empty() || flushes_wanted_ != flushes_done_ ||
+             settles_wanted_ != settles_done_;
+    });
     const auto now = std::chrono::steady_clock::now();
     leaving = leave_;
     const bool all = leaving || now >= due || flushes_wanted_ != flushes_done_;
@@ -143,11 +146,11 @@ void LogWriter::work() {
 void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
   done_.wait(lock, [&] { return !draining_; });
   draining_ = true;
-  const uint64_t wanted = flushes_wanted_;
-  if (all) hand_over();
+  const uint64_t wanted = flushes_wanted_, settled = settles_wanted_;
+  if (all || settled != settles_done_) hand_over();
   std::vector<Batch> batches = std::exchange(queue_, {});
   // The program's own call does not wait for a device, unless it asked for all.
-  const bool patient = all || running_;
+  const bool patient = all || running_ || settled != settles_done_;
   bool whole = true;
   for (size_t i = 0; i < batches.size(); ++i) {
     Batch& batch = batches[i];
@@ -170,13 +173,15 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
   if (!stopped_) {
     if (all) chunks_.finish_chunk();
     write_out();
+    if (no_room_) look_for_room();
     if (all && now_ms() - synced_ms_ >= limits_.sync_ms) {
-      file_.sync();  // a failure shows at the next one or at the end
+      files_.sync();  // a failure shows at the next one or at the end
       synced_ms_ = now_ms();
     }
   }
   lock.lock();
   if (all && whole) flushes_done_ = wanted;
+  settles_done_ = settled;
   draining_ = false;
   done_.notify_all();
 }
@@ -199,20 +204,25 @@ void LogWriter::complete(Event& event, Slot* slots) {
   made_late_.fetch_add(done.lost, std::memory_order_relaxed);
   dropped_.fetch_add(done.lost, std::memory_order_relaxed);
   chunks_.lose(done.lost);
+  digests_.lose(done.lost);
 }
 
 void LogWriter::encode(Batch& batch) {
   chunks_.add_texts(batch);
+  digests_.add_texts(batch);
   Slot* slots = batch.slots.data();
   for (Event& event : batch.events) {
     const size_t added = event.slot_count;
     if (late_ != nullptr) complete(event, slots);
+    if (event.step != step_) begin_step(event.step);
     chunks_.add(event, slots);
+    digests_.add(event, slots);
     slots += added;
     // The queue's bound is for what is not written; what is encoded must not add up behind it.
     if (chunks_.bytes().size() >= limits_.batch_bytes) write_out();
     if (stopped_) return;
   }
+  take_digests();
   std::string_view values = batch.observed;
   for (const ObservedHead& head : batch.observations) {
     chunks_.add(head, values.substr(0, head.bytes));
@@ -224,27 +234,63 @@ void LogWriter::encode(Batch& batch) {
 
 bool LogWriter::append(std::string_view bytes) {
   std::string error;
-  const size_t header = file_.is_empty() ? kHeaderSize : 0;
-  if (!file_.append(bytes, error)) {
-    fail(error);
-    return false;
-  }
-  written_chain_.add_all(bytes.substr(header));
-  return true;
+  const bool done = files_.append(bytes, error);
+  if (!done) fail(error);
+  if (done)
+    for (const LogFiles::Placed& placed : files_.placed())
+      index_.note_chunks(placed.chunks, placed.at);
+  return done;
 }
+
+// A segment that has grown enough ends here.
+void LogWriter::begin_step(uint32_t step) {
+  const uint64_t now = limits_.segments.cut() ? now_ms() : 0;
+  if (limits_.segments.cut() && files_.is_full(chunks_.bytes().size(), now)) {
+    chunks_.finish_chunk();
+    write_out();
+    std::string told, error;
+    if (stopped_) return;
+    if (!files_.end_segment(held_, segment_step_, step_, now, told, error) ||
+        !files_.append(told, error) || !files_.remove_old(now, error))
+      return fail(error);
+    whole_records_ = held_.records;
+    segment_step_ = kNone;
+    look_for_room();
+  }
+  step_ = step;
+  if (segment_step_ == kNone) segment_step_ = step;
+}
+
+void LogWriter::look_for_room() { no_room_.store(!files_.has_room(), std::memory_order_relaxed); }
 
 void LogWriter::write_out() {
   if (chunks_.bytes().empty() || stopped_) return;
   if (!append(chunks_.bytes())) return;
   chunks_.drop_bytes();
   held_ = chunks_.chunked();
+  index_steps();
   written_.store(held_.records, std::memory_order_release);
   written_events_.store(held_.events, std::memory_order_release);
 }
 
+void LogWriter::take_digests() {
+  const std::vector<DigestedStep> over = digests_.take_over();
+  if (against_ != nullptr) against_->add(over);
+  over_.insert(over_.end(), over.begin(), over.end());
+}
+
+// Of steps that are over. Their events may still wait for a chunk to be full. What an index says is
+// believed only once its end binds the log's.
+void LogWriter::index_steps() {
+  const std::vector<DigestedStep> over = std::exchange(over_, {});
+  if (!over.empty()) index_.add(over);
+}
+
 void LogWriter::fail(const std::string& what) {
   error_ = what;
-  if (file_.is_gone()) written_.store(0, std::memory_order_release);  // and what it held
+  // And what it held.
+  if (files_.is_gone() || files_.is_segment_gone())
+    written_.store(files_.is_gone() ? 0 : whole_records_, std::memory_order_release);
   failed_.store(true, std::memory_order_release);
   stopped_.store(true, std::memory_order_release);
 }
@@ -257,6 +303,15 @@ bool LogWriter::flush() {
   done_.wait(lock, [&] { return !running_ || left_ || flushes_done_ >= mine; });
   if (flushes_done_ < mine) drain(lock, true);
   return !failed_;
+}
+
+void LogWriter::settle() {
+  std::unique_lock lock(mutex_);
+  if (stopped_ || !is_open()) return;
+  const uint64_t mine = ++settles_wanted_;
+  wake_.notify_one();
+  done_.wait(lock, [&] { return !running_ || left_ || settles_done_ >= mine; });
+  if (settles_done_ < mine) drain(lock, false);
 }
 
 void LogWriter::flush_soon() {
@@ -288,13 +343,19 @@ bool LogWriter::close() {
   flush();
   end_thread();
   std::string out, error;
-  if (file_.is_empty()) {  // not even that could be written; perhaps it can now
-    out = start_;
-    written_chain_.add_all(std::string_view(start_).substr(kHeaderSize));
-  }
-  out += chunks_.end(held_, lost(), written_chain_.chunks(), written_chain_.value());
-  const bool ok = file_.finish(out, error);
+  // Not even that could be written; perhaps it can now.
+  const size_t header = files_.is_empty() ? kHeaderSize : 0;
+  if (header > 0) out = start_;
+  bool ok = files_.end_segment(held_, segment_step_, step_, 0, out, error);
+  ChunkChain chain = files_.chain();
+  chain.add_all(std::string_view(out).substr(header));
+  out += chunks_.end(held_, lost(), chain.chunks(), chain.value());
+  ok = files_.finish(out, error) && ok;
   if (!ok && !failed_) fail(error);
+  digests_.finish();
+  take_digests();
+  index_steps();
+  if (ok) index_.end(lost(), files_.removed_events(), chain.chunks(), chain.value());
   stopped_ = true;
   return ok;
 }
@@ -303,7 +364,8 @@ void LogWriter::abandon() {
   stopped_ = true;
   // In a child no lock can be taken: a thread that is not here may hold it.
   if (pid_ == getpid()) pause();
-  file_.abandon();
+  files_.abandon();
+  index_.abandon();
 }
 
 }  // namespace opguard

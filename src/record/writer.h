@@ -27,8 +27,11 @@
 #include "record/event.h"
 #include "record/late_values.h"
 #include "record/location.h"
-#include "record/log_file.h"
+#include "record/log_files.h"
 #include "record/observation_code.h"
+#include "record/step_digest.h"
+#include "record/step_index.h"
+#include "record/steps_against.h"
 
 namespace opguard {
 
@@ -44,12 +47,15 @@ struct WriterLimits {
   uint64_t flush_ms = 1000;   // what was added is handed to the operating system after this
   bool thread = true;         // false: the calls write, as where no thread can be started
   uint64_t sync_ms = 30'000;  // and is on the disk after this
+  SegmentLimits segments;     // none: the log is one file
 };
 
 class LogWriter {
  public:
   explicit LogWriter(const WriterLimits& limits = {})
-      : limits_(limits), chunks_(limits.chunk_bytes, limits.chunk_events) {}
+      : limits_(limits),
+        files_(limits.segments),
+        chunks_(limits.chunk_bytes, limits.chunk_events) {}
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
   ~LogWriter();  // keeps the `.incomplete` name: only close() says that a log is whole
@@ -57,13 +63,16 @@ class LogWriter {
   // Creates <dir>/rank<R>-<start_ns>-<pid>.log.incomplete (and dir). False: nothing will be
   // written, error() says why; every add() counts its records as lost.
   bool open(const std::string& dir, int32_t rank, int32_t world, int64_t pid, int64_t start_ns);
-  bool is_open() const { return file_.is_open(); }
+  bool is_open() const { return files_.is_open(); }
   const std::string& error() const;  // the first failure, "" if none
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return files_.path(); }
 
   // Before the first add(): where the values of pending slots come from; it outlives the writer.
   // Events wait for them in memory, and those behind them; the program does not.
   void complete_with(LateValues* late) { late_ = late; }
+
+  // Before the first add(): each step is compared as it ends. It outlives the writer.
+  void compare_with(StepsAgainst* against) { against_ = against; }
 
   // Later values of a key replace earlier ones.
   void set(const std::map<std::string, std::string>& settings);
@@ -94,6 +103,9 @@ class LogWriter {
   bool flush();
   // The same, and does not wait.
   void flush_soon();
+  // Waits until all that was added is encoded, with the values that a device still computes, and
+  // its steps are digested. Nothing is written for it.
+  void settle();
   // Flushes, writes the end, syncs and renames the file to `.log`. False if anything could not be
   // written.
   bool close();
@@ -118,7 +130,7 @@ class LogWriter {
     std::atomic_flag& held_;
   };
 
-  // While filling. size: of what is being filled.
+  // While filling. size: of what is being filled. Nor is there room where segments wait.
   bool dropping(size_t size);
   void note_loss(uint64_t records);
 
@@ -135,8 +147,12 @@ class LogWriter {
   bool await(const Batch& batch, bool patient);  // false: not all of it is there yet
   void complete(Event& event, Slot* slots);
   void encode(Batch& batch);
-  bool append(std::string_view bytes);  // whole chunks, to the file
+  bool append(std::string_view bytes);  // whole chunks, to the files; the header before the first
+  void begin_step(uint32_t step);
+  void look_for_room();
   void write_out();
+  void take_digests();
+  void index_steps();
   void fail(const std::string& what);
 
   const WriterLimits limits_;
@@ -172,18 +188,25 @@ class LogWriter {
   bool left_ = false;         // it has
   bool draining_ = false;     // somebody encodes and writes
   uint64_t flushes_wanted_ = 0, flushes_done_ = 0;
+  uint64_t settles_wanted_ = 0, settles_done_ = 0;
   pthread_t thread_{};
   int64_t pid_ = 0;  // of the process that owns the thread
 
   LateValues* late_ = nullptr;
-  std::atomic<bool> hurry_{false};  // pause(): what has not come is left for later
+  StepsAgainst* against_ = nullptr;
+  std::atomic<bool> no_room_{false};  // for what is added
+  std::atomic<bool> hurry_{false};    // pause(): what has not come is left for later
 
   // Of whoever drains.
-  LogFile file_;
+  LogFiles files_;
   std::string start_;  // header and process
   ChunkMaker chunks_;
-  ChunkChain written_chain_;
-  ChunkedSoFar held_;  // by the file
+  StepDigester digests_;
+  StepIndexWriter index_;
+  std::vector<DigestedStep> over_;                // not yet in the index
+  ChunkedSoFar held_;                             // by the files
+  uint64_t whole_records_ = 0;                    // by those of segments that are whole
+  uint32_t step_ = kNone, segment_step_ = kNone;  // of the last event; of the segment's first
   uint64_t synced_ms_ = 0;
   std::atomic<uint64_t> written_{0}, written_events_{0};
 

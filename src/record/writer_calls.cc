@@ -104,7 +104,7 @@ bool LogWriter::dropping(size_t size) {
   const size_t used = queued_bytes_.load(std::memory_order_relaxed) + size;
   // Not one by one at the edge: a few long gaps say more than many short ones.
   dropping_ = used > (dropping_ ? limits_.queue_bytes / 2 : limits_.queue_bytes);
-  return dropping_;
+  return dropping_ || no_room_.load(std::memory_order_relaxed);
 }
 
 void LogWriter::note_loss(uint64_t records) {

@@ -1,4 +1,5 @@
-# embed.cmake: the page's files as a C++ source. -DOUT=FILE -DFOLDER=DIR -DSCRIPTS=a.js:b.js
+# embed.cmake: a page's files as a C++ source. -DOUT=FILE -DFOLDER=DIR -DSCRIPTS=a.js:b.js
+# -DHEADER=report/page.h -DNAMESPACE=opguard::page
 function(bytes out)
   set(hex "")
   foreach(file IN LISTS ARGN)
@@ -12,7 +13,7 @@ function(bytes out)
 endfunction()
 
 string(REPLACE ":" ";" scripts "${SCRIPTS}")
-set(source "// Made by embed.cmake from the files of src/report/page.\n#include \"report/page.h\"\n\nnamespace opguard::page {\nnamespace {\n")
+set(source "// Made by embed.cmake from the files of ${FOLDER}.\n#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\nnamespace {\n")
 foreach(part html css js)
   if(part STREQUAL "js")
     bytes(text ${scripts})
@@ -26,5 +27,5 @@ foreach(part html css js)
   string(APPEND source
     "std::string_view ${part}() { return {reinterpret_cast<const char*>(k_${part}), sizeof k_${part}}; }\n")
 endforeach()
-string(APPEND source "\n}  // namespace opguard::page\n")
+string(APPEND source "\n}  // namespace ${NAMESPACE}\n")
 file(WRITE ${OUT} "${source}")

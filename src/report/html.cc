@@ -37,15 +37,20 @@ std::string policy_digest(std::string_view text) {
   return "'sha256-" + llvm::encodeBase64(hash) + "'";
 }
 
-std::string format_html(const Report& report) {
-  std::string page(page::html());
-  replace(page, "{{style-digest}}", policy_digest(page::css()));
-  replace(page, "{{script-digest}}", policy_digest(page::js()));
-  replace(page, "{{style}}", page::css());
-  replace(page, "{{script}}", page::js());
+std::string filled_page(std::string_view html, std::string_view css, std::string_view js,
+                        const std::string& json) {
+  std::string page(html);
+  replace(page, "{{style-digest}}", policy_digest(css));
+  replace(page, "{{script-digest}}", policy_digest(js));
+  replace(page, "{{style}}", css);
+  replace(page, "{{script}}", js);
   // Last: what it holds is not looked at for marks.
-  replace(page, "{{data}}", inside_script(page_data(report)));
+  replace(page, "{{data}}", inside_script(json));
   return page;
+}
+
+std::string format_html(const Report& report) {
+  return filled_page(page::html(), page::css(), page::js(), page_data(report));
 }
 
 }  // namespace opguard

@@ -12,6 +12,11 @@ namespace opguard {
 // content security policy admits its own style and script by their digests and nothing else.
 std::string format_html(const Report& report);
 
+// A page with its style, its script and `json` in place of its marks: {{style}}, {{style-digest}},
+// {{script}}, {{script-digest}}, {{data}}.
+std::string filled_page(std::string_view html, std::string_view css, std::string_view js,
+                        const std::string& json);
+
 // As a content security policy names an inline script or style: "'sha256-...'".
 std::string policy_digest(std::string_view text);
 

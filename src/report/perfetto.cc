@@ -44,10 +44,10 @@ struct Spot {
 
 class Trace {
  public:
-  Trace(const Report& report, size_t max_rows)
+  Trace(const Report& report, size_t max_rows, const TraceChoice& choice)
       : report_(report),
         runs_{&report.a, &report.b},
-        lanes_(lanes_of(report)),
+        lanes_(chosen_lanes(report, choice)),
         kept_(kept_rows(report, lanes_, max_rows)),
         trace_(out_) {}
 
@@ -440,8 +440,8 @@ class Trace {
 
 }  // namespace
 
-std::string format_perfetto(const Report& report, size_t max_rows) {
-  return Trace(report, max_rows).run();
+std::string format_perfetto(const Report& report, size_t max_rows, const TraceChoice& choice) {
+  return Trace(report, max_rows, choice).run();
 }
 
 }  // namespace opguard

@@ -16,6 +16,7 @@
 
 #include "report/report.h"
 #include "report/rows.h"
+#include "report/trace_choice.h"
 
 namespace opguard {
 
@@ -24,9 +25,7 @@ namespace opguard {
 //
 // Beyond `max_rows` rows, what is far from every difference is left out: one slice on the track
 // `equality` counts it.
-std::string format_perfetto(const Report& report, size_t max_rows);
-inline std::string format_perfetto(const Report& report) {
-  return format_perfetto(report, kMostRows);
-}
+std::string format_perfetto(const Report& report, size_t max_rows = kMostRows,
+                            const TraceChoice& choice = {});
 
 }  // namespace opguard

@@ -177,12 +177,23 @@ class Wording {
       case log_not_whole: {
         const ProcessLog& log =
             runs_[reason_.side]->processes[reason_.events[reason_.side].process];
-        return "but the log of " + std::string(1, "ab"[reason_.side]) + " is not whole: rank " +
-               std::to_string(log.rank) + ", " + log.path;
+        const std::string of = "but the log of " + std::string(1, "ab"[reason_.side]);
+        if (log.removed.segments > 0)
+          return of + " begins behind step " + std::to_string(log.removed.last_step) +
+                 ": run --keep removed what was before; rank " + std::to_string(log.rank) + ", " +
+                 log.path;
+        return of + " is not whole: rank " + std::to_string(log.rank) + ", " + log.path;
       }
       case behind_cut:
         return counted(first, "event") + " of " + run + (first == 1 ? " lies" : " lie") +
                " behind the end of the other run's log: not compared";
+      case parted_unkept:
+        return "the steps' digests differ from step " + number(first) + " on, and steps before " +
+               number(second) + " were removed (run --keep)";
+      case equal_unread:
+        return counted(first, "pair") + " in the first " + counted(second, "step") +
+               " are equal by the steps' digests, and were not read: of one run alone nothing is "
+               "told there (--read all reads them)";
       case saves:
         return "run a saves " + number(first) + " times, run b " + number(second);
       case backward_passes:

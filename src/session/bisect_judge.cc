@@ -111,10 +111,8 @@ llvm::Expected<Judged> compare(const JudgeRequest& request, const std::string& l
       break;
     }
   }
-  std::vector<SettingDifference> differing = settings.refused;
-  differing.insert(differing.end(), settings.noted.begin(), settings.noted.end());
   const Report report{
-      *a, *b,      found.alignment,           verdict, planned.coverage, differing, false, {},
+      *a, *b,      found.alignment,           verdict, planned.coverage, settings.all(), false, {},
       {}, &hidden, std::move(found.isolated), {},      std::move(behind)};
   if (auto error = write_reports(report, request.side.work)) return error;
   return judged;

@@ -21,8 +21,8 @@
 
 namespace opguard {
 
-constexpr auto kPause = std::chrono::milliseconds(20);        // between two looks at the logs
-constexpr auto kShortPause = std::chrono::microseconds(300);  // where the program waits for us
+constexpr auto kBetweenLooks = std::chrono::milliseconds(20);  // at the logs
+constexpr auto kShortPause = std::chrono::microseconds(300);   // where the program waits for us
 // What breaks so soon after a finding belongs to it.
 constexpr uint32_t kBehindFinding = 1;
 
@@ -128,7 +128,7 @@ struct FollowedRun::State {
   void follow() {
     while (!over) {
       if (look() == 0)
-        stop_file.empty() ? std::this_thread::sleep_for(kPause)
+        stop_file.empty() ? std::this_thread::sleep_for(kBetweenLooks)
                           : std::this_thread::sleep_for(kShortPause);
     }
   }

@@ -10,14 +10,19 @@
 #include "align/pair/provenance_file.h"
 #include "preflight/control.h"
 #include "preflight/reach.h"
+#include "record/keep_text.h"
 #include "record/record.h"
+#include "record/step_index.h"
 #include "record/step_window.h"
 #include "session/check.h"
 #include "session/follow_run.h"
 #include "session/log_folder.h"
+#include "session/program_texts.h"
 #include "session/read_rules.h"
+#include "session/remote_logs.h"
 #include "session/side_trees.h"
 #include "session/slices.h"
+#include "session/upload_run.h"
 #include "support/exit_code.h"
 #include "support/launch.h"
 #include "support/say.h"
@@ -146,28 +151,45 @@ bool print_recorded(const RecordOptions& opt, const LogFolder& folder, const fs:
   }
   Run recorded;
   std::string error;
-  if (!read_run(log.string(), recorded, error)) {
+  ReadFrom read;
+  if (!opt.upload.empty())  // the events are on their way, and their index tells how many there are
+    for (const std::string& path : log_files(log.string(), error)) read.events[path] = kToEnd;
+  if (!read_run(log.string(), recorded, error, read)) {
     say("warning: " + error);
     return opt.transplants.empty();
   }
-  uint64_t events = 0, lost = 0, open = 0;
+  const std::string named = !opt.upload.empty() ? url_name(opt.upload)
+                            : log == wanted     ? opt.log
+                                                : log.string();
+  uint64_t events = 0, records = 0, lost = 0, open = 0;
   for (const ProcessLog& process : recorded.processes) {
     events += process.events.size();
+    records += process.slots.size();
     lost += process.lost;
     open += !process.closed;
+    StepIndex index;
+    if (opt.upload.empty() || !index.open(step_index_path(process.path)) || !index.end()) continue;
+    events += index.end()->events;
+    records += index.end()->records;
   }
   std::fprintf(stderr, "opguard: %s: %zu processes, %llu events, %llu records, %llu lost\n",
-               log.c_str(), recorded.processes.size(), static_cast<unsigned long long>(events),
-               static_cast<unsigned long long>(recorded.records()),
+               opt.upload.empty() ? log.c_str() : named.c_str(), recorded.processes.size(),
+               static_cast<unsigned long long>(events), static_cast<unsigned long long>(records),
                static_cast<unsigned long long>(lost));
   for (const ProcessLog& process : recorded.processes) {
-    if (process.gaps.empty()) continue;
+    if (!opt.upload.empty()) break;
+    if (process.removed.segments > 0)
+      say(process.path + " begins behind step " + std::to_string(process.removed.last_step) + ": " +
+          std::to_string(process.removed.records) + " records of earlier steps were removed");
+    // What was removed is the first of them, and no loss.
+    const size_t removed = process.removed.segments > 0 ? 1 : 0;
+    if (process.gaps.size() <= removed) continue;
     std::fprintf(
         stderr,
         "opguard: records missing at %zu places of %s, the first before event %llu of %zu; "
         "nothing is certified across a hole\n",
-        process.gaps.size(), process.path.c_str(),
-        static_cast<unsigned long long>(process.gaps.front().event), process.events.size());
+        process.gaps.size() - removed, process.path.c_str(),
+        static_cast<unsigned long long>(process.gaps[removed].event), process.events.size());
   }
   if (open > 0)
     say(std::to_string(open) +
@@ -175,9 +197,20 @@ bool print_recorded(const RecordOptions& opt, const LogFolder& folder, const fs:
         "(os._exit, exec)");
   print_captures(opt, recorded);
   const bool done = transplants_done(opt, recorded);
-  const std::string named = log == wanted ? opt.log : log.string();
-  if (opt.hint) say("next: opguard align " + quote({named}) + " OTHER_LOG_DIR");
+  if (opt.hint && opt.against.empty())
+    say("next: opguard align " + quote({named}) + " OTHER_LOG_DIR");
   return done;
+}
+
+// "" or why no run can be compared with these logs while it goes on.
+std::string not_indexed(const std::string& dir) {
+  std::string error;
+  const std::vector<std::string> logs = log_files(dir, error);
+  if (logs.empty()) return error;
+  for (const std::string& log : logs)
+    if (StepIndex index; !index.open(step_index_path(log)))
+      return index.why() + "; it was recorded by an opguard that wrote no index of steps";
+  return "";
 }
 
 std::string lines(const std::vector<std::string>& texts) {
@@ -237,6 +270,22 @@ bool read_window(const RecordOptions& opt, StepWindow& window, std::string& erro
     error = "--on takes nan, spike and signal=NAME, separated by commas, not " + opt.ring_on;
     return false;
   }
+  if (!opt.against.empty() && (opt.ring > 0 || !window.all())) {
+    error = "--against compares every step: not with --ring, --steps, --from-step or --every";
+    return false;
+  }
+  if (SegmentLimits kept; !opt.keep.empty() && !parse_keep(opt.keep, kept, error)) {
+    error = "--keep: " + error;
+    return false;
+  }
+  if (!opt.keep.empty() && opt.mode == "sketch") {
+    error = "--keep removes what a comparison within rounding needs: not with --mode sketch";
+    return false;
+  }
+  if (SegmentLimits spool; !opt.upload.empty() && !parse_spool(opt.spool, spool, error)) {
+    error = "--spool: " + error;
+    return false;
+  }
   if (opt.ring == 0 || (opt.captures.empty() && opt.transplants.empty())) return true;
   error = "--ring keeps events alone: not with --capture or --transplant";
   return false;
@@ -279,6 +328,8 @@ int record_program(RecordOptions opt) {
                                     opt.first_step ? std::to_string(opt.first_step) : "");
   launched.environment.emplace_back("OPGUARD_RING", opt.ring ? std::to_string(opt.ring) : "");
   launched.environment.emplace_back("OPGUARD_RING_ON", opt.ring ? opt.ring_on : "");
+  launched.environment.emplace_back("OPGUARD_KEEP_EVENTS", opt.keep);
+  launched.environment.emplace_back("OPGUARD_SPOOL", opt.upload.empty() ? "" : opt.spool);
   std::string slices;
   if (!opt.slices.empty()) {
     auto file = slices_file(opt.slices, (log / "slices.txt").string());
@@ -291,6 +342,13 @@ int record_program(RecordOptions opt) {
   launched.environment.emplace_back("OPGUARD_SIMULATE", opt.simulate ? "1" : "");
   if (opt.deterministic)
     for (auto& variable : control_environment(opt.seed)) launched.environment.push_back(variable);
+
+  if (!opt.against.empty()) {
+    if (std::string why = not_indexed(opt.against); !why.empty()) return fail(why);
+    opt.against = fs::absolute(opt.against, ec).string();
+    launched.environment.emplace_back("OPGUARD_AGAINST", opt.against);
+    launched.environment.emplace_back("OPGUARD_ON_PARTING", opt.on_parting);
+  }
 
   InvariantsFile rules;
   std::unique_ptr<FollowedRun> followed;
@@ -307,6 +365,13 @@ int record_program(RecordOptions opt) {
   }
   if (opt.observe || followed) launched.environment.emplace_back("OPGUARD_OBSERVATIONS", "1");
 
+  std::unique_ptr<UploadedRun> uploaded;
+  if (!opt.upload.empty()) {
+    auto began = UploadedRun::begin(log.string(), opt.upload, opt.report.python);
+    if (!began) return fail("--upload: " + llvm::toString(began.takeError()));
+    uploaded = std::move(*began);
+  }
+
   say_step("running" + (opt.deterministic ? " with seed " + std::to_string(opt.seed) : "") + ": " +
            quote(opt.command));
   llvm::Expected<LaunchResult> ran = launch(launched);
@@ -322,8 +387,16 @@ int record_program(RecordOptions opt) {
   if (followed && !opt.json.empty())
     if (llvm::Error error = write_check_json(folder.now().value_or(log).string(), rules, opt.json))
       return fail(llvm::toString(std::move(error)));
+  if (uploaded)
+    if (llvm::Error error = uploaded->finish()) {
+      say("warning: " + llvm::toString(std::move(error)));
+      if (ran->exit_code == 0) return kCouldNotTell;
+    }
   if (ran->exit_code != 0) return ran->exit_code;
   if (!done) return kCouldNotTell;
+  if (!opt.against.empty())
+    return report_verdict(opt.against, uploaded ? opt.upload : folder.now().value_or(log).string(),
+                          Coverage{}, opt.report, {}, {}, backgrounds_of_logs());
   return followed && followed->violated() && opt.on_violation != "warn" ? kNo : kYes;
 }
 

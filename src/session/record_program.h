@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "session/report_verdict.h"
+
 namespace opguard {
 
 struct RecordOptions {
@@ -23,6 +25,10 @@ struct RecordOptions {
   // docs/guide/longjobs.md.
   uint32_t ring = 0;
   std::string ring_on = "nan,spike";
+  std::string keep;  // of the events: "20GB,6h" (record/keep_text.h); "": all
+  // A URL to which the logs are moved while the program runs (upload_run.h); "": they stay. So much
+  // of each waits for it at most.
+  std::string upload, spool = "4GB";
   std::vector<std::string> command, captures, transplants;
   bool deterministic = false;
   bool simulate = false;  // every rank unsharded: docs/design/simulate.md
@@ -31,7 +37,11 @@ struct RecordOptions {
   bool observe = false;
   std::vector<std::string> check;
   std::string on_violation = "report", violation_command, json;
-  bool hint = true;  // what to do next is said
+  // Each step is compared with the logs of an earlier run; "stop" ends it in the step in which it
+  // parts, "report" says so.
+  std::string against, on_parting = "stop";
+  ReportOptions report{};  // of the verdict behind it
+  bool hint = true;        // what to do next is said
 };
 
 // The exit code (support/exit_code.h).

@@ -4,13 +4,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 
-#include "align/judge/conclude.h"
-#include "align/pair/common_end.h"
-#include "align/pair/common_steps.h"
 #include "align/pair/run.h"
-#include "align/pair/settings.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "report/findings.h"
 #include "report/html.h"
@@ -54,11 +51,14 @@ namespace {
 llvm::Error write_files(const Report& report, const ReportOptions& options) {
   struct Format {
     const std::string& path;
-    std::string (*text)(const Report&);
+    std::function<std::string(const Report&)> text;
+  };
+  const auto trace = [&](const Report& shown) {
+    return format_perfetto(shown, kMostRows, options.trace);
   };
   for (const Format& format :
        {Format{options.json, format_json}, Format{options.html, format_html},
-        Format{options.perfetto, format_perfetto}, Format{options.sarif, format_sarif}}) {
+        Format{options.perfetto, trace}, Format{options.sarif, format_sarif}}) {
     if (format.path.empty()) continue;
     if (llvm::Error error = write_file(format.path, format.text(report))) return error;
   }
@@ -108,49 +108,6 @@ Report ComparedRuns::report(bool explain) const {
           found.isolated,
           examined.proof,
           behind};
-}
-
-llvm::Expected<std::unique_ptr<ComparedRuns>> compare_logs(const LogPair& logs,
-                                                           const ReportOptions& options,
-                                                           const Examine& examine,
-                                                           const FindBackgrounds& backgrounds) {
-  auto rules = read_rules(options);
-  if (!rules) return rules.takeError();
-  auto progress = std::make_unique<Progress>("comparing " + logs.a + " and " + logs.b);
-  llvm::Expected<Run> run_a = load_run(logs.a);
-  if (!run_a) return run_a.takeError();
-  llvm::Expected<Run> run_b = load_run(logs.b);
-  if (!run_b) return run_b.takeError();
-  auto compared = std::make_unique<ComparedRuns>();
-  compared->a = std::make_unique<Run>(std::move(*run_a));
-  compared->b = std::make_unique<Run>(std::move(*run_b));
-  compared->coverage = logs.coverage;
-  compared->rules = std::move(*rules);
-  Run &a = *compared->a, &b = *compared->b;
-
-  const SettingsReport settings = compare_settings(a, b);
-  cut_to_common_steps(a, b);
-  const std::array<uint64_t, 2> behind_cut =
-      read_to_common_end(a, b, {!logs.failures[0].empty(), !logs.failures[1].empty()});
-  compared->hidden = std::make_unique<HiddenRecords>(compared->rules, a, b);
-  compared->found = conclude(a, b, settings, *compared->hidden, logs.failures, options.without);
-  Verdict& verdict = compared->found.verdict;
-  for (int side : {0, 1})
-    if (behind_cut[side] > 0)
-      verdict.notes.push_back(
-          {{.kind = ReasonKind::behind_cut, .side = side, .numbers = {behind_cut[side]}}});
-  compared->refused = !settings.refused.empty();
-  compared->differing = settings.refused;
-  compared->differing.insert(compared->differing.end(), settings.noted.begin(),
-                             settings.noted.end());
-  if (verdict.outcome != Outcome::diverged) return compared;
-  if (examine) {
-    progress.reset();
-    compared->examined = examine(a, b, compared->found.alignment, verdict);
-  }
-  // Proving may put the candidates in another order.
-  if (backgrounds) compared->behind = backgrounds(a, b, compared->found.alignment, verdict);
-  return compared;
 }
 
 llvm::Expected<int> show_compared(const ComparedRuns& compared, const ReportOptions& options) {

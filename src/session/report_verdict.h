@@ -9,19 +9,23 @@
 #include <string>
 #include <vector>
 
-#include "align/judge/conclude.h"
+#include "align/judge/compare_runs.h"
 #include "report/report.h"
+#include "report/trace_choice.h"
 
 namespace opguard {
 
 struct ReportOptions {
   std::string json;  // files to write the verdict to as well, "" for none
   std::string html, perfetto, sarif;
+  TraceChoice trace;            // what `perfetto` shows
   std::string colour = "auto";  // "always", "never"; auto: on a terminal that wants it
   bool explain = false;
+  ReadWhat read = ReadWhat::automatic;
   bool strict = false;  // runs that agree in every model value, but not in every pair, are no match
   std::vector<std::string> ignore, ignore_files;  // rules: docs/guide/noise.md
   Heuristics without;                             // not to be used
+  std::string python = "python3";                 // that reaches object storage, or workers
 };
 
 // The rules of the options. Faults are printed as they are found, then one error.
@@ -55,12 +59,8 @@ struct LogPair {
   Failures failures;
 };
 
-// Both runs and what is told of them. It owns what a Report refers to.
-struct ComparedRuns {
-  std::unique_ptr<Run> a, b;
-  std::vector<Rule> rules;
-  std::unique_ptr<HiddenRecords> hidden;  // refers to them
-  Conclusion found;
+// Both runs and all that is told of them. It owns what a Report refers to.
+struct ComparedRuns : JudgedRuns {
   Coverage coverage;
   bool refused = false;  // settings differ under which nothing can be compared
   std::vector<SettingDifference> differing;

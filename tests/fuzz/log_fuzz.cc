@@ -31,7 +31,8 @@ std::string with_checksums(std::string_view input) {
   std::string bytes(input);
   if (bytes.size() < format::kHeaderSize) return bytes;
   bytes.replace(0, sizeof format::kMagic, format::kMagic, sizeof format::kMagic);
-  put(bytes, 8, format::kVersion);
+  const bool cut = bytes[8] == static_cast<char>(format::kVersion);
+  put(bytes, 8, cut ? format::kVersion : format::kOneFileVersion);
   put(bytes, 16, crc32c(0, bytes.data(), 16));
   const uint32_t salt = format::load_u32(bytes.data() + 12);
   ChunkChain chain;

@@ -94,23 +94,61 @@ class Observation:
 class Log:
     def __init__(self, path):
         self.path, data = Path(path), Path(path).read_bytes()
-        assert data[:8] == b"opguard\x1a" and struct.unpack_from("<I", data, 8)[0] == 11
+        version = struct.unpack_from("<I", data, 8)[0]
+        assert data[:8] == b"opguard\x1a" and version in (11, 12)
         self.settings, self.strings, self.metas, self.locations, self.events = {}, [], [], {}, []
-        self.lost, self.gaps, self.closed, at = 0, [], False, 20
+        self.lost, self.gaps, self.closed = 0, [], False
         self.calls = {}  # event -> ["file:line:function"], the innermost first
         self.sketches = {}  # event -> (module, {slot: [(kind, shape, dim, [sums]) or ("declared", text)]})
         self.schemas, self.observations = [], []  # (kind, fields); Observation
+        # Of version 12: (first event, events, first slot, slots, first step, last step, bytes, chunks, chain).
+        self.segments, self.removed = [], 0
+        self.before = 0, 0  # events and slots that were removed
+        end = self._take(data, version == 12)
+        if version == 12:
+            bound = self.chunks, self.chain
+            self._take_segments(data)
+            self.chunks, self.chain = bound
+            if end:
+                self._end(*end)
+
+    def _take(self, data, cut=False):
+        """All chunks; of a log that is cut but for its end, which is what it returns: it counts events of segments."""
+        at = 20
         self.chunks = self.chain = 0  # so far, and what binds them
         while at < len(data):
             mark, kind, length, count, _, _ = struct.unpack_from("<3sBIIII", data, at)
             assert mark == b"opg"
             cursor = Cursor(data[at + 20 : at + 20 + length])
             at += 20 + length
+            if kind == 8 and cut:
+                assert at == len(data)
+                return cursor, count
             (None, self._process, self._settings, self._strings, self._metas, self._locations, self._events, self._lost,
-             self._end, self._sketches, self._observations, self._schemas)[kind](cursor, count)  # fmt: skip
+             self._end, self._sketches, self._observations, self._schemas, self._segments, self._removed)[kind](cursor, count)  # fmt: skip
             assert cursor.at == length
             sums = struct.unpack_from("<Q", data, at - length - 8)[0]
             self.chunks, self.chain = self.chunks + 1, mix((self.chain + 0x9E3779B97F4A7C15 & MASK64) ^ sums)
+
+    def _take_segments(self, data):
+        stem = self.path.name.removesuffix(".incomplete").removesuffix(".log")
+        if self.removed:
+            first, events, first_slot, slots = self.segments[self.removed - 1][:4]
+            self.before = first + events, first_slot + slots
+        for path in sorted(self.path.parent.glob(stem + ".*.segment*")):
+            number, segment = int(path.name.split(".")[1]), path.read_bytes()
+            assert segment[:8] == data[:8] and segment[12:16] == data[12:16] and number >= self.removed
+            self._take(segment)
+            if number < len(self.segments):
+                assert self.segments[number][6:] == (len(segment), self.chunks, self.chain)
+
+    def _segments(self, c, count):
+        assert c.varint() == len(self.segments)
+        for _ in range(count):
+            self.segments.append(tuple(c.varint() for _ in range(8)) + (c.u64(),))
+
+    def _removed(self, c, count):
+        self.removed = c.varint()
 
     def _process(self, c, count):
         self.rank, self.world, self.pid, self.start_ns = (c.signed() for _ in range(4))
@@ -137,13 +175,16 @@ class Log:
             numbers = [c.varint() for _ in range(4)]
             self.locations[boundary] = (texts[2], numbers[0], texts[5])
 
+    def _so_far(self):
+        return self.before[0] + len(self.events), self.before[1] + sum(len(e.slots) for e in self.events)
+
     def _events(self, c, count):
-        assert c.varint() == len(self.events) and c.varint() == sum(len(e.slots) for e in self.events)
+        assert (c.varint(), c.varint()) == self._so_far()
         kinds = flags = step = micro_batch = thread = end_ns = device_end_ns = storage = address = 0
         addresses, sizes, tensors = {}, {}, []
         for _ in range(count):
             e = Event()
-            e.index = len(self.events)
+            e.index = self.before[0] + len(self.events)
             e.boundary = self.strings[c.varint()]
             fields = c.byte()
             if fields & 1:
@@ -279,7 +320,7 @@ class Log:
         return [o for o in self.observations if o.kind == kind]
 
     def _end(self, c, count):
-        assert c.varint() == len(self.events) and c.varint() == sum(len(e.slots) for e in self.events)
+        assert (c.varint(), c.varint()) == self._so_far()
         self.lost = c.varint()
         assert c.varint() == len(self.observations)
         assert (c.varint(), c.u64()) == (self.chunks, self.chain)

@@ -3,6 +3,7 @@
 import pytest
 
 from distributed import assert_matched, collectives, record_ranks, run_ranks
+import runtime_log
 from runtime_log import COLLECTIVE, RAISED, UNREADABLE, Log
 
 pytest.importorskip("torch.distributed")
@@ -142,6 +143,20 @@ exchange = [dist.P2POp(dist.isend, torch.ones(2) * rank, (rank + 1) % world), di
 for work in dist.batch_isend_irecv(exchange): work.wait()
 say(exchange[1].tensor.tolist())
 """
+
+
+def test_members_of_a_group_in_few_words(tmp_path):
+    runtime_log.run_program("""
+from opguard.ranks.flights import called, ranges
+for ranks, text in (([2, 1, 0, 5], "0-2,5"), ([3, 11, 19, 27], "3-27/8"), ([0, 2, 4], "0,2,4"), ([0, 2, 3, 4], "0,2-4"), ([7], "7"), ([], ""),
+                    (range(5, 10000, 8), "5-9997/8"), ([0, 4, 8, 12, 13, 14], "0-12/4,13-14")):
+    assert ranges(ranks) == text, (ranks, ranges(ranks))
+class Group:
+    group_desc = "mesh_tp"
+assert called(Group()) == "tp" and called(object()) == ""
+Group.group_desc = "undefined"
+assert called(Group()) == ""
+""", tmp_path / "log")
 
 
 def test_groups_have_one_name_on_all_their_members(tmp_path):

@@ -206,3 +206,14 @@ def test_the_guide_shows_what_its_commands_print(page):
     done = subprocess.run([sys.executable, ROOT / "scripts" / "transcripts.py", "--check", "--build", build_dir(),
                            ROOT / "docs" / "guide" / f"{page}.md"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_variable_has_one_meaning():
+    """Two features may not take the same name: the table of docs/design/architecture.md says each once."""
+    text = (ROOT / "docs" / "design" / "architecture.md").read_text()
+    named = [name for row in re.findall(r"^\| (`OPGUARD_.*?) \|", text, re.M) for name in re.findall(r"`(OPGUARD_\w+)", row)]
+    assert len(named) > 30 and sorted(named) == sorted(set(named))
+    # What the command gives the program is what its start reads.
+    given = re.findall(r'"(OPGUARD_\w+)"', (ROOT / "src" / "session" / "record_program.cc").read_text())
+    read = re.findall(r'"(OPGUARD_\w+)"', (ROOT / "python" / "opguard" / "load" / "startup.py").read_text())
+    assert len(given) > 15 and not set(given) - set(read)

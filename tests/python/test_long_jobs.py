@@ -77,7 +77,7 @@ def test_the_log_is_whole_while_the_program_goes_on(tmp_path):
             import os
             print(sorted(n.rsplit(".", 1)[1] for n in os.listdir(os.environ["OPGUARD_LOG"])))""")
     ran = runtime_log.run_program(ended, tmp_path / "log", env={"OPGUARD_RECORD_STEPS": "1..2"})
-    assert "['log']" in ran.stdout
+    assert "['log', 'steps']" in ran.stdout
 
 
 def test_marks_and_processes_that_fork_between_steps(tmp_path):
@@ -149,7 +149,7 @@ def ringed(tmp_path, source, on="nan,spike", steps=2, status=0, env=()):
     runtime_log.run_program(source, folder, status=status, env={"OPGUARD_RING": str(steps), "OPGUARD_RING_ON": on, **dict(env)})
     kept = {}
     for place in sorted(folder.iterdir()):
-        (kept[place.name],) = [runtime_log.Log(p) for p in place.iterdir() if p.name.endswith((".log", ".incomplete"))]
+        (kept[place.name],) = [runtime_log.Log(p) for p in place.iterdir() if p.name.endswith((".log", ".log.incomplete"))]
     return kept
 
 
@@ -210,7 +210,7 @@ def test_a_signal_that_ends_the_program_still_does(tmp_path):
         running.stderr.close()
         running.wait()
     (place,) = folder.iterdir()
-    (log,) = [runtime_log.Log(p) for p in place.iterdir() if not p.name.startswith("why")]
+    (log,) = [runtime_log.Log(p) for p in place.iterdir() if ".log" in p.name]
     # At once, unless the recorder was at work just then: as the step ended.
     assert len({e.step for e in log.events}) == 2 and log.closed == ("in the middle" not in log.settings["steps.kept"])
 

@@ -82,7 +82,7 @@ def test_both_logs_are_read(opguard, killed, rank):
     assert [n for n in names if n.startswith("rank%d-" % rank)][0].endswith(".log.incomplete")
     assert [n for n in names if n.startswith("rank%d-" % (1 - rank))][0].endswith(".log")
     # What was on the disk when it was killed: three whole steps and the fourth's backward pass.
-    log = Log(next(killed[rank].glob("rank%d-*" % rank)))
+    log = Log(next(killed[rank].glob("rank%d-*.log*" % rank)))
     assert len(log.of("train.backward")) == 4 and len(log.of("train.step")) == 3
     done = opguard("dump", killed[rank], "--limit", "1")
     assert done.returncode == 2, done.stderr

@@ -74,7 +74,7 @@ if not pid:
     time.sleep(1)
     os.kill(os.getpid(), signal.SIGKILL)
 """)
-    (killed,) = log.glob("*.incomplete")
+    (killed,) = log.glob("*.log.incomplete")
     assert Log(killed).settings["rank"] == "1"
 
 

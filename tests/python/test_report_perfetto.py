@@ -87,6 +87,21 @@ def test_a_process_for_each_rank_and_side(tmp_path, opguard):
     assert children == {"steps", "equality", "call stack", "operators", "backward"}
 
 
+def test_chosen_ranks_and_steps(tmp_path, opguard):
+    both = Runs(tmp_path, opguard).write(**sides(tmp_path, ranks=2))
+    path = tmp_path / "chosen.pftrace"
+    assert both.compare("--perfetto", path, "--trace-rank", "1", "--trace-steps", "1..1").returncode == 1
+    tracks, slices = decode(path)
+    assert [t.process.process_name for t in tracks.values() if t.HasField("process")] == ["rank 1, a", "rank 1, b"]
+    shown = [s for track in ("operators", "backward") for s in named(tracks, slices, "rank 1, a", track)]
+    assert {s.arguments["step"] for s in shown} == {1} and min(s.start for s in shown) == 0
+    assert both.compare("--perfetto", tmp_path / "whole.pftrace").returncode == 1
+    whole = [s for track in ("operators", "backward") for s in named(*decode(tmp_path / "whole.pftrace"), "rank 1, a", track)]
+    assert sorted((s.name, s.arguments["index"]) for s in shown) == sorted((s.name, s.arguments["index"]) for s in whole if s.arguments["step"] == 1)
+    bad = both.compare("--perfetto", path, "--trace-steps", "4..2")
+    assert bad.returncode == 2 and "--trace-steps: the last step is before the first: 4..2" in bad.stderr
+
+
 def test_slices_are_of_one_width_and_partners_stand_under_each_other(trace):
     tracks, slices = trace
     ours, theirs = [], []

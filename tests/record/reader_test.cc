@@ -470,7 +470,7 @@ TEST(Reader, MissingChunkIsRefused) {
 TEST(Reader, OtherVersionIsNamed) {
   auto sample = make_sample(1, 1);
   std::string bytes(format::kMagic, sizeof format::kMagic);
-  format::put_u32(bytes, 12);
+  format::put_u32(bytes, 13);
   format::put_u32(bytes, 0x1234);
   format::put_u32(bytes, crc32c(0, bytes.data(), bytes.size()));
   std::string path = sample->dir.path() + "/other.log";
@@ -478,7 +478,7 @@ TEST(Reader, OtherVersionIsNamed) {
   ProcessLog log;
   std::string error;
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 12; this opguard reads versions 4 to 11");
+  EXPECT_EQ(error, path + ": log format version 13; this opguard reads versions 4 to 12");
 }
 
 // tests/fixtures/record: write_sample() of 12 events in chunks of 5 by the last opguard of each
@@ -487,7 +487,7 @@ TEST(Reader, OlderFormatsAreRefusedByNumber) {
   ProcessLog log;
   std::string error, path = OPGUARD_FIXTURES "/record/format3.log";
   EXPECT_FALSE(read_log(path, log, error));
-  EXPECT_EQ(error, path + ": log format version 3; this opguard reads versions 4 to 11");
+  EXPECT_EQ(error, path + ": log format version 3; this opguard reads versions 4 to 12");
 }
 
 TEST(Reader, GoldenLogStaysReadable) {

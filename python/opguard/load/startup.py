@@ -10,10 +10,10 @@ class Options:
     """One field per variable of docs/design/architecture.md; a field that is not set is empty, 0 or None."""
 
     __slots__ = ("trace", "tree", "packages", "left_out", "steps", "compiling", "log", "hook", "mode", "trusted", "seed", "controlled", "rank", "world",
-                 "capture", "transplant", "drill", "slices", "jitter", "until", "steps_recorded", "first_step", "marked_steps", "ring", "ring_on", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate", "observe", "observe_operators", "observations", "check", "check_stop")  # fmt: skip
+                 "capture", "transplant", "drill", "slices", "jitter", "until", "steps_recorded", "first_step", "marked_steps", "ring", "ring_on", "activities", "plugins", "injection", "cuda_home", "device_wait", "progress", "simulate", "observe", "observe_operators", "observations", "check", "check_stop", "keep", "spool", "against", "on_parting")  # fmt: skip
 
     def __init__(self, trace="", tree="", packages=(), left_out="", steps=0, compiling=True, log="", hook="", mode="default", trusted="", seed=None, controlled=(), rank=0, world=1,
-                 capture="", transplant="", drill="", slices="", jitter=None, until=None, steps_recorded="", first_step=0, marked_steps=False, ring=0, ring_on="", activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False, observe="", observe_operators=False, observations=False, check=False, check_stop=""):  # fmt: skip
+                 capture="", transplant="", drill="", slices="", jitter=None, until=None, steps_recorded="", first_step=0, marked_steps=False, ring=0, ring_on="", activities="auto", plugins=(), injection="", cuda_home="", device_wait=0.0, progress="", simulate=False, observe="", observe_operators=False, observations=False, check=False, check_stop="", keep="", spool="", against="", on_parting="stop"):  # fmt: skip
         self.trace, self.tree, self.packages, self.steps = trace, tree, list(packages), steps
         self.compiling = compiling  # below torch.compile a traced program is told so: trace/compiling.py
         self.left_out = frozenset(left_out.splitlines())  # files of the tree that are no source
@@ -32,6 +32,9 @@ class Options:
         self.observe, self.observe_operators = observe, observe_operators  # the folder of facts: observe/observing.py
         self.observations = observations  # beside the operators: training/observing.py
         self.check, self.check_stop = check, check_stop  # they are looked at meanwhile; by which file a run is stopped
+        self.keep = keep  # of each log the end alone stays: "20GB,6h"
+        self.spool = spool  # each log is uploaded by segment, and so much waits for it at most: "4GB"
+        self.against, self.on_parting = against, on_parting  # logs of an earlier run; "stop" or "report": record/against.py
         self.progress = progress  # the file in which steps are counted
         self.device_wait = device_wait  # seconds, 0: as long as usual (docs/design/device-runtime.md)
 
@@ -99,6 +102,10 @@ def read_environment(environment):
         observations=environment.get("OPGUARD_OBSERVATIONS", "") == "1",
         check=environment.get("OPGUARD_CHECK", "") == "1",
         check_stop=environment.get("OPGUARD_CHECK_STOP", ""),
+        keep=environment.get("OPGUARD_KEEP_EVENTS", ""),
+        spool=environment.get("OPGUARD_SPOOL", ""),
+        against=environment.get("OPGUARD_AGAINST", ""),
+        on_parting=environment.get("OPGUARD_ON_PARTING") or "stop",
     )
 
 

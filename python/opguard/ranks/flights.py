@@ -21,6 +21,7 @@ _MANY = 256  # works nobody has waited for, before the ended ones are looked for
 _world = None  # torch.distributed.distributed_c10d
 _names = weakref.WeakKeyDictionary()  # process group -> its name
 _made = {}  # members -> groups made of them
+_called = {}  # group's name -> what the program calls it
 _count = {}  # group's name -> collectives launched
 observers = {}  # of training/exchange.py: what stands for a flight that is observed too
 _works = {}  # id(work) -> (work, flights), until somebody waits for it
@@ -30,7 +31,10 @@ _unknown = 0  # collectives whose end nobody in Python waited for
 
 
 def settings():
-    return {"collectives_not_waited": str(_unknown)} if _unknown else {}
+    found = {"group." + members: name for members, name in _called.items()}
+    if _unknown:
+        found["collectives_not_waited"] = str(_unknown)
+    return found
 
 
 def place():
@@ -79,14 +83,20 @@ def tracing():
 
 
 def ranges(ranks):
-    """[0, 1, 2, 5] -> "0-2,5"."""
-    runs = []
-    for rank in sorted(ranks):
-        if runs and runs[-1][1] == rank - 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    return ",".join("%d-%d" % tuple(run) if run[0] < run[1] else str(run[0]) for run in runs)
+    """[0, 1, 2, 5] -> "0-2,5". [3, 11, 19, 27] -> "3-27/8", so that one of 10,000 ranks is not named by a thousand numbers."""
+    ranks, words, at = sorted(ranks), [], 0
+    while at < len(ranks):
+        end = at + 1
+        stride = ranks[end] - ranks[at] if end < len(ranks) else 1
+        while end < len(ranks) and ranks[end] - ranks[end - 1] == stride:
+            end += 1
+        if end - at < (2 if stride == 1 else 4):
+            words.append(str(ranks[at]))
+            at += 1
+            continue
+        words.append("%d-%d" % (ranks[at], ranks[end - 1]) + ("/%d" % stride if stride > 1 else ""))
+        at = end
+    return ",".join(words)
 
 
 def group_name(group):
@@ -98,11 +108,19 @@ def group_name(group):
             if isinstance(known, _world.ProcessGroup) and known not in _names:  # not a group without this rank
                 members = ranges(members)
                 number = _made[members] = _made.get(members, -1) + 1
-                _names[known] = members + ("#%d" % number if number else "")
+                _names[known] = own = members + ("#%d" % number if number else "")
+                if word := called(known):
+                    _called[own] = word
         name = _names.get(group)
     if name is None:
         name = _names[group] = str(getattr(group, "group_name", "") or "?")
     return name
+
+
+def called(group):
+    """What the program calls a group: "tp" for a dimension of a DeviceMesh, "TENSOR_MODEL_PARALLEL_GROUP" in Megatron; "" where it calls it nothing."""
+    name = str(getattr(group, "group_desc", "") or "")
+    return "" if name in ("undefined", "default_pg", "mesh_default") else name.removeprefix("mesh_")
 
 
 def next_number(group):

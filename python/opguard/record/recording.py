@@ -33,6 +33,8 @@ def start(options):
             from opguard.record import drill
 
             _rt.drill(options.drill, drill.Driller(os.path.abspath(options.log), options.rank))
+        if options.keep or options.spool:
+            _rt.keep(options.keep, options.spool)
         _rt.device_plugins(os.pathsep.join(options.plugins), options.device_wait)
         _rt.start(
             os.path.abspath(options.log), options.rank, options.world, options.mode, options.trusted,
@@ -53,6 +55,10 @@ def start(options):
             from opguard.record import until
 
             _rt.end_after(options.until, functools.partial(until.end, os.path.abspath(options.log)))
+        if options.against:
+            from opguard.record import against
+
+            against.install(options)
         exits.at_exit(close)
         if options.observations:
             from opguard.training import observing
@@ -101,6 +107,8 @@ def _settings(options):
 
         found.update(seams.settings())
     found["mode"] = options.mode
+    if options.keep:
+        found["steps.keep"] = options.keep
     if options.steps_recorded:
         found["steps"] = options.steps_recorded
     if options.mode == "trusted":

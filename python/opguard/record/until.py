@@ -17,10 +17,7 @@ CLOSE_WAIT_S = 10.0
 
 def end(log):
     """Does not return where the run ends here."""
-    distributed = sys.modules.get("torch.distributed")
-    rank, world = 0, 1
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        rank, world = distributed.get_rank(), distributed.get_world_size()
+    rank, world = place()
     if world > 1:
         folder = os.path.join(log, "ending")
         os.makedirs(folder, exist_ok=True)
@@ -41,6 +38,14 @@ def end(log):
         except Exception:
             pass  # closed, or nobody reads it
     os._exit(0)
+
+
+def place():
+    """This process's rank and how many there are, as the program's group says; of a program without one (0, 1)."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
 
 
 def _agreed(folder, rank, world):

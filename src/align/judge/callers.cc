@@ -52,10 +52,10 @@ std::vector<std::string> contexts(const std::string& block) {
 using CallList = std::vector<const FunctionCall*>;
 
 // One call, or the same one in both runs (nullptr: that run has none).
-struct Found {
+struct OtherCall {
   const FunctionCall* call[2] = {nullptr, nullptr};
   Reason why;
-  bool operator==(const Found& other) const {
+  bool operator==(const OtherCall& other) const {
     return call[0] == other.call[0] && call[1] == other.call[1];
   }
 };
@@ -122,9 +122,9 @@ class Callers {
   }
 
   // A call that gives another text for one of these parameters.
-  std::vector<Found> other_arguments(const FunctionName& function,
-                                     const std::set<std::string>& names, int hops = 0) const {
-    std::vector<Found> found;
+  std::vector<OtherCall> other_arguments(const FunctionName& function,
+                                         const std::set<std::string>& names, int hops = 0) const {
+    std::vector<OtherCall> found;
     if (hops == kMostCalls) return found;
     const FunctionName names_of[2] = {function, in_other(0, function)};
     std::map<std::pair<const FunctionCall*, const FunctionCall*>, std::set<std::string>> further;
@@ -142,14 +142,14 @@ class Callers {
       }
     if (!found.empty()) return found;
     for (const auto& [calls, passed] : further)
-      for (const Found& outer : other_arguments(caller(calls.first->at), passed, hops + 1))
+      for (const OtherCall& outer : other_arguments(caller(calls.first->at), passed, hops + 1))
         add(found, outer);
     return found;
   }
 
   // A call inside another context on the way here.
-  std::vector<Found> other_context(const FunctionName& function, int hops = 0) const {
-    std::vector<Found> found;
+  std::vector<OtherCall> other_context(const FunctionName& function, int hops = 0) const {
+    std::vector<OtherCall> found;
     if (hops == kMostCalls) return found;
     const auto calls = calls_of_both(function);
     for (const auto& [x, y] : calls) {
@@ -166,12 +166,12 @@ class Callers {
     }
     if (!found.empty()) return found;
     for (const auto& [x, y] : calls)
-      for (const Found& outer : other_context(caller(x->at), hops + 1)) add(found, outer);
+      for (const OtherCall& outer : other_context(caller(x->at), hops + 1)) add(found, outer);
     return found;
   }
 
  private:
-  static void add(std::vector<Found>& found, Found more) {
+  static void add(std::vector<OtherCall>& found, OtherCall more) {
     if (std::find(found.begin(), found.end(), more) == found.end())
       found.push_back(std::move(more));
   }
@@ -267,8 +267,8 @@ const Location* location(const Run& run, const EventRef& ref) {
 }
 
 // Of what only one run did, or each in its own way.
-std::optional<Found> call_of_one_run(const Callers& callers, const Location* (&at)[2]) {
-  Found found;
+std::optional<OtherCall> call_of_one_run(const Callers& callers, const Location* (&at)[2]) {
+  OtherCall found;
   for (int side : {0, 1})
     if (at[side]) found.call[side] = callers.only_here(side, caller(*at[side]));
   if (at[0] && at[1]) {
@@ -292,7 +292,7 @@ Pivot name_call(const Callers& callers, const Run& a, const Run& b, Pivot pivot)
   const Location* at[2] = {location(a, pivot.a), location(b, pivot.b)};
   // An event of unknown place has no call to be known.
   if ((pivot.a.process >= 0 && !at[0]) || (pivot.b.process >= 0 && !at[1])) return pivot;
-  std::vector<Found> found;
+  std::vector<OtherCall> found;
   if (!at[0] || !at[1] || boundary(a, pivot.a) != boundary(b, pivot.b)) {
     if (auto call = call_of_one_run(callers, at)) found = {*call};
   } else if (contexts(at[0]->block) == contexts(at[1]->block)) {

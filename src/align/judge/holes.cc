@@ -28,6 +28,11 @@ const ProcessLog* find_hole(const Run& run) {
   return nullptr;
 }
 
+// What came before a log's beginning was removed: of what differs nothing is known to be the first.
+bool begins_late(const ProcessLog* log) {
+  return log && log->removed.segments > 0 && !log->gaps.empty() && log->gaps.front().event == 0;
+}
+
 bool unequal_pair(const Pivot& pivot, const Alignment& alignment) {
   for (const ProcessPair& process : alignment.processes) {
     if (process.a < 0 || process.b < 0 || process.a != pivot.a.process ||
@@ -56,7 +61,8 @@ Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignm
   // peers do then, an exception in a collective above all, is no operator's doing.
   const bool cut_short = verdict.longer >= 0 && (verdict.longer == 0 ? hole_b : hole_a) != nullptr;
   if (!cut_short && verdict.outcome == Outcome::diverged && !verdict.candidates.empty() &&
-      unequal_pair(verdict.candidates[0], alignment))
+      unequal_pair(verdict.candidates[0], alignment) && !begins_late(hole_a) &&
+      !begins_late(hole_b))
     return verdict;
   if (cut_short) {
     verdict.candidates.clear();

@@ -57,6 +57,8 @@ enum class ReasonKind : uint8_t {
   cause_unrecorded,  // behind it
   window,            // side, names: which steps its log has
   behind_cut,        // side, numbers: its events behind the end of the other's log
+  parted_unkept,     // numbers: the first step that differs, the first that both logs still hold
+  equal_unread,      // numbers: pairs, steps that were not read, the first that was
   // What one run alone has, or has otherwise.
   saves,              // numbers: times, a and b
   backward_passes,    // numbers: the one and the other

@@ -149,11 +149,11 @@ llvm::Expected<SitesFile> read_sites(const std::string& dir) {
 
 }  // namespace
 
-llvm::Expected<Run> load_run(const std::string& dir) {
+llvm::Expected<Run> load_run(const std::string& dir, const ReadFrom& read) {
   if (!llvm::sys::fs::is_directory(dir)) return make_error(dir + ": no such folder of logs");
   Run run;
   std::string error;
-  if (!read_run(dir, run, error)) return make_error(error);
+  if (!read_run(dir, run, error, read)) return make_error(error);
   if (run.processes.empty()) return make_error(dir + ": no log in this folder (*.log)");
   auto sites = read_sites(dir);
   if (!sites) return sites.takeError();

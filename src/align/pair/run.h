@@ -16,7 +16,7 @@ namespace opguard {
 inline constexpr int kSitesVersion = 1;
 
 // Error, one sentence: no folder, no log in it, not a log, another version, a damaged sites.json.
-llvm::Expected<Run> load_run(const std::string& dir);
+llvm::Expected<Run> load_run(const std::string& dir, const ReadFrom& read = {});
 
 // By boundary id. Written beside `<dir>/sites.json` and renamed.
 llvm::Error write_sites(const std::string& dir, const std::map<std::string, Location>& sites,

@@ -11,6 +11,7 @@ namespace {
 bool incidental(const std::string& key, const std::string& a, const std::string& b) {
   if (key == "capture" || key.starts_with("capture.")) return true;  // writing changes nothing
   if (key == "steps" || key.starts_with("steps.")) return true;      // nor does writing less
+  if (key.starts_with("group.")) return true;  // what a group is called; its members are compared
   static const std::set<std::string_view> kKeys = {
       "argv", "command", "cwd",    "executable", "host",  "hostname", "log",  "main", "node",
       "pid",  "ppid",    "prefix", "run",        "start", "time",     "tree", "user"};
@@ -57,6 +58,12 @@ void add_difference(std::vector<SettingDifference>& all, SettingDifference diffe
 }
 
 }  // namespace
+
+std::vector<SettingDifference> SettingsReport::all() const {
+  std::vector<SettingDifference> every = refused;
+  every.insert(every.end(), noted.begin(), noted.end());
+  return every;
+}
 
 SettingsReport compare_settings(const Run& a, const Run& b) {
   SettingsReport report;

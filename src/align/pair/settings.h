@@ -20,6 +20,8 @@ struct SettingsReport {
   std::vector<SettingDifference> refused;
   // Versions, thread counts, flags, world size: a possible cause, said and compared nevertheless.
   std::vector<SettingDifference> noted;
+  // Those that refuse first.
+  std::vector<SettingDifference> all() const;
   bool operator==(const SettingsReport&) const = default;
 };
 

@@ -3,7 +3,7 @@
 namespace opguard {
 namespace {
 
-const std::vector<uint32_t> kNobody;
+const std::vector<uint32_t> kNoReaders;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ const ForwardReaders::Process& ForwardReaders::process(int32_t number) const {
 const std::vector<uint32_t>& ForwardReaders::of(int32_t number, const ValueKey& key) const {
   const auto& readers = process(number).readers;
   const auto known = readers.find(key);
-  return known == readers.end() ? kNobody : known->second;
+  return known == readers.end() ? kNoReaders : known->second;
 }
 
 EventRef ForwardReaders::first_of(const SlotRef& value) const {
@@ -49,7 +49,7 @@ EventRef ForwardReaders::first_of(const SlotRef& value) const {
 const std::vector<uint32_t>& ForwardReaders::nodes(int32_t number, uint32_t forward) const {
   const auto& nodes = process(number).nodes;
   const auto known = nodes.find(forward);
-  return known == nodes.end() ? kNobody : known->second;
+  return known == nodes.end() ? kNoReaders : known->second;
 }
 
 bool ForwardReaders::is_handed_on(int32_t number, const ValueKey& key) const {

@@ -7,9 +7,9 @@
 namespace opguard {
 namespace {
 
-using Places = std::set<std::pair<uint32_t, uint32_t>>;  // boundaries and modules
+using NamedPlaces = std::set<std::pair<uint32_t, uint32_t>>;  // boundaries and modules
 
-void add_places(const ProcessTensors& of, Places& places) {
+void add_places(const ProcessTensors& of, NamedPlaces& places) {
   for (const SketchedTensor& tensor : of.tensors)
     if (tensor.activity.kind == EventKind::loss)
       places.emplace(tensor.activity.boundary, tensor.activity.module);
@@ -18,7 +18,7 @@ void add_places(const ProcessTensors& of, Places& places) {
 }  // namespace
 
 void name_losses(std::vector<ProcessTensors>& ranks, const ProcessTensors& reference) {
-  Places theirs, mine;
+  NamedPlaces theirs, mine;
   add_places(reference, theirs);
   for (const ProcessTensors& rank : ranks) add_places(rank, mine);
   if (theirs.size() != 1 || mine.size() != 1 || theirs == mine) return;

@@ -9,15 +9,15 @@
 namespace opguard {
 namespace {
 
-using Key = std::pair<ValueKey, Fingerprint>;
+using HeldKey = std::pair<ValueKey, Fingerprint>;
 
 // A value's name and, where it is to be told by that too, its digest in its own shape.
-Key key(const HeldValue& held, bool shaped) {
+HeldKey key(const HeldValue& held, bool shaped) {
   return {held.key, shaped ? held.slot.value : Fingerprint{}};
 }
 
-std::multiset<Key> keys(const ModelSet& set, bool shaped) {
-  std::multiset<Key> all;
+std::multiset<HeldKey> keys(const ModelSet& set, bool shaped) {
+  std::multiset<HeldKey> all;
   for (const HeldValue& held : set.held) all.insert(key(held, shaped));
   return all;
 }
@@ -28,7 +28,7 @@ std::vector<HeldValue> unlike_by_name(const Timeline& timeline, int side, const 
   auto named = [&](int of, const ModelSet& set, const HeldValue& held) {
     return std::pair(timeline.log(of, set.event).text(held.slot.name), key(held, shaped));
   };
-  std::multiset<std::pair<std::string, Key>> others;
+  std::multiset<std::pair<std::string, HeldKey>> others;
   for (const HeldValue& held : theirs.held) others.insert(named(1 - side, theirs, held));
   std::vector<HeldValue> rest;
   for (const HeldValue& held : mine.held) {
@@ -310,7 +310,7 @@ std::optional<ModelDifference> compare_sets(const Timeline& timeline, const Mode
   const std::vector<HeldValue> rest[2] = {unlike_by_name(timeline, 0, a, b, shaped),
                                           unlike_by_name(timeline, 1, b, a, shaped)};
   for (int side : {0, 1}) {
-    std::multiset<Key> others;
+    std::multiset<HeldKey> others;
     for (const HeldValue& held : rest[1 - side]) others.insert(key(held, shaped));
     for (const HeldValue& held : rest[side]) {
       if (auto at = others.find(key(held, shaped)); at != others.end())

@@ -82,9 +82,9 @@ void sort_by_key(std::span<Item> items, Key key, Less less, int shift = 64) {
 }
 
 // value_key of the slots of one log, its metas looked at once.
-class Keys {
+class EventKeys {
  public:
-  explicit Keys(const ProcessLog& log) {
+  explicit EventKeys(const ProcessLog& log) {
     Slot slot;
     for (slot.meta = 0; slot.meta < log.metas.size(); ++slot.meta)
       types_.push_back(value_key(log, slot).hi);
@@ -108,7 +108,7 @@ const ValueIndex::Values& ValueIndex::values() const {
   Repetitions held;
   for (size_t p = 0; p < run_.processes.size(); ++p) {
     const ProcessLog& log = run_.processes[p];
-    const Keys keys(log);
+    const EventKeys keys(log);
     Repetitions made;
     for (size_t e = 0; e < log.events.size(); ++e) {
       const Event event = log.events[e];

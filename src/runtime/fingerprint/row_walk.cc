@@ -48,14 +48,14 @@ void transposed(const char* from, int64_t rows, int64_t stride, int64_t count, c
       const char* at = from + r * 4 + i * stride;
       const Four a = four_at(at), b = four_at(at + stride), c = four_at(at + 2 * stride),
                  d = four_at(at + 3 * stride);
-      const Four ab = __builtin_shuffle(a, b, Four{0, 4, 1, 5}),
-                 cd = __builtin_shuffle(c, d, Four{0, 4, 1, 5}),
-                 ab2 = __builtin_shuffle(a, b, Four{2, 6, 3, 7}),
-                 cd2 = __builtin_shuffle(c, d, Four{2, 6, 3, 7});
-      const Four out[4] = {__builtin_shuffle(ab, cd, Four{0, 1, 4, 5}),
-                           __builtin_shuffle(ab, cd, Four{2, 3, 6, 7}),
-                           __builtin_shuffle(ab2, cd2, Four{0, 1, 4, 5}),
-                           __builtin_shuffle(ab2, cd2, Four{2, 3, 6, 7})};
+      const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+                 ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+                 cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      const Four out[4] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5),
+                           __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                           __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5),
+                           __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
       for (int64_t k = 0; k < 4; ++k) std::memcpy(to + ((r + k) * count + i) * 4, &out[k], 16);
     }
   }

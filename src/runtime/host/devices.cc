@@ -49,7 +49,7 @@ Devices& devices() {
   return *all;
 }
 
-void tell(const std::string& what) {
+void tell_of_device(const std::string& what) {
   PySys_WriteStderr("opguard: warning: %.700s\n", what.c_str());
   PyErr_Clear();
 }
@@ -107,7 +107,7 @@ void load(const std::string& path) {
   }
   if (why.empty()) return;
   devices().refused.push_back(path + ": " + why);
-  tell("no device plugin: " + devices().refused.back());
+  tell_of_device("no device plugin: " + devices().refused.back());
 }
 
 void add_built_in() {
@@ -118,7 +118,7 @@ void add_built_in() {
 #endif
 }
 
-void open(Device& device) {
+void open_device(Device& device) {
   device.opened = true;
   char error[512] = {};
   const int failed = device.plugin->open(error, sizeof error);
@@ -131,7 +131,7 @@ void open(Device& device) {
     return;
   }
   device.error = *error != 0 ? error : std::strerror(failed);
-  tell("tensors on '" + device.type + "' are recorded without values: " + device.error);
+  tell_of_device("tensors on '" + device.type + "' are recorded without values: " + device.error);
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ const Device* device_of_type(std::string_view type) {
   Device* device = find(type);
   if (device == nullptr) return nullptr;
   if (!device->opened) [[unlikely]]
-    open(*device);
+    open_device(*device);
   return device->error.empty() ? device : nullptr;
 }
 
@@ -184,7 +184,7 @@ void tell_problem(const Device& device) {
   const std::string problem = device_problem(device);
   if (problem.empty()) return;
   device.told = true;
-  tell("tensors on '" + device.type + "' lack values: " + problem);
+  tell_of_device("tensors on '" + device.type + "' lack values: " + problem);
 }
 
 std::map<std::string, std::string> device_settings() {

@@ -22,7 +22,7 @@
 namespace opguard {
 namespace {
 
-bool truth(PyObject* object, const char* name) {
+bool is_true(PyObject* object, const char* name) {
   Ref value = attribute(object, name);
   return value.get() == Py_True;
 }
@@ -62,7 +62,7 @@ const std::string& dtype_name(PyObject* dtype) {
 }
 
 std::string device_name(PyObject* tensor) {
-  if (truth(tensor, "is_cpu")) return "cpu";
+  if (is_true(tensor, "is_cpu")) return "cpu";
   Ref device = attribute(tensor, "device");
   if (!device) return "";
   Ref text(PyObject_Str(device.get()));
@@ -73,7 +73,7 @@ std::string device_name(PyObject* tensor) {
 // A functional collective's result: its tensor, once it has been waited for.
 Ref awaited(PyObject* tensor) {
   Ref element;
-  if (truth(tensor, "completed")) element = attribute(tensor, "elem");
+  if (is_true(tensor, "completed")) element = attribute(tensor, "elem");
   return element;
 }
 

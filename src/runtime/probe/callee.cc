@@ -149,7 +149,7 @@ Callee describe(const TorchApi* torch, PyObject* callee) {
 }
 
 // Of a function that lives, or of a C function, which does for ever.
-struct Known {
+struct KnownCallee {
   PyObject* object = nullptr;  // a function of Python, only compared
   PyObject* alive = nullptr;   // weak reference to it, owned
   PyCFunction function = nullptr;
@@ -158,8 +158,8 @@ struct Known {
 };
 constexpr size_t kKnown = 1024;
 
-Known& known_at(uint64_t address) {
-  static auto* all = new std::array<Known, kKnown>;
+KnownCallee& known_at(uint64_t address) {
+  static auto* all = new std::array<KnownCallee, kKnown>;
   return (*all)[address * 0x9e3779b97f4a7c15u >> 54];
 }
 
@@ -174,7 +174,7 @@ Callee describe_callee(const TorchApi* torch, PyObject* callee) {
         self == nullptr || PyModule_Check(self) || (torch != nullptr && torch->plain(self));
     if (!lasting) return describe(torch, callee);
     PyCFunction function = PyCFunction_GetFunction(callee);
-    Known& known = known_at(reinterpret_cast<uint64_t>(function));
+    KnownCallee& known = known_at(reinterpret_cast<uint64_t>(function));
     if (known.function != function || known.with_torch != (torch != nullptr)) {
       Py_XDECREF(std::exchange(known.alive, nullptr));
       known = {nullptr, nullptr, function, torch != nullptr, describe(torch, callee)};
@@ -182,7 +182,7 @@ Callee describe_callee(const TorchApi* torch, PyObject* callee) {
     return known.callee;
   }
   if (type != types().function) return describe(torch, callee);
-  Known& known = known_at(reinterpret_cast<uint64_t>(callee));
+  KnownCallee& known = known_at(reinterpret_cast<uint64_t>(callee));
   if (known.object != callee || known.alive == nullptr ||
       PyWeakref_GetObject(known.alive) != callee || known.with_torch != (torch != nullptr)) {
     Callee described = describe(torch, callee);

@@ -145,7 +145,7 @@ int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
 // The answers of these are no objects; what they compute is in the operators below them, and the
 // answer itself in the event's results.
 template <typename F>
-int answer(PyObject* self, PyObject* item, F function) {
+int answer_of_real(PyObject* self, PyObject* item, F function) {
   StandIn* p = stand_in(self);
   Operation operation(p->id, p->mark);
   operation.input("self", p->real);
@@ -158,10 +158,11 @@ int answer(PyObject* self, PyObject* item, F function) {
   return result;
 }
 
-int truth(PyObject* self) { return answer(self, nullptr, PyObject_IsTrue); }
+int truth(PyObject* self) { return answer_of_real(self, nullptr, PyObject_IsTrue); }
 
 int contains(PyObject* self, PyObject* item) {
-  return answer(self, item, [&](PyObject* real) { return PySequence_Contains(real, item); });
+  return answer_of_real(self, item,
+                        [&](PyObject* real) { return PySequence_Contains(real, item); });
 }
 
 PyObject* format(PyObject* self, PyObject* spec) {

@@ -3,11 +3,10 @@
 #include "record/record.h"
 #include "runtime/host/object.h"
 #include "runtime/recorder/parameter_names.h"
+#include "runtime/recorder/values.h"
 
 namespace opguard {
 namespace {
-
-constexpr int kMaxModuleDepth = 16;
 
 bool is_leaf(const TorchApi& torch, PyObject* object) {
   if (!torch.is_tensor(object)) return false;

@@ -14,17 +14,17 @@ namespace {
 PyObject* g_buffers = nullptr;
 
 // What the last `<buffers>` event that holds a buffer says of it.
-struct Known {
+struct KnownBuffer {
   Fingerprint value;
   uint32_t meta = kNone;
   // Where and when it was read: of a value on a device this is all that is known in time.
   uint32_t block = 0, version = 0, written = 0, written_anywhere = 0;
-  bool operator==(const Known&) const = default;
+  bool operator==(const KnownBuffer&) const = default;
 };
 
 struct KnownBuffers {
   uint64_t generation = 0;  // of the log these events are in
-  std::unordered_map<std::string, Known> by_name;
+  std::unordered_map<std::string, KnownBuffer> by_name;
 };
 
 KnownBuffers& known_buffers() {
@@ -35,9 +35,6 @@ KnownBuffers& known_buffers() {
   }
   return *known;
 }
-
-// Of less than this reading costs no more than finding out that it is not needed.
-constexpr uint64_t kWorthCarrying = 4096;
 
 class BufferReader {
  public:
@@ -50,14 +47,14 @@ class BufferReader {
       lost_ += slots_.size() >= UINT16_MAX;
       return;
     }
-    Known& known = known_.by_name[std::string(name)];
+    KnownBuffer& known = known_.by_name[std::string(name)];
     const uint32_t meta = recorder().meta(view);
     PyObject* object = torch_.plain(tensor) ? tensor : nullptr;
     Storages::Place place;
     if (object != nullptr && !uncounted) {
       place = storages().place_of(object);
-      const Known now{known.value,  meta,          place.number,
-                      view.version, place.written, place.written_anywhere};
+      const KnownBuffer now{known.value,  meta,          place.number,
+                            view.version, place.written, place.written_anywhere};
       if (view.counted && place.number != 0 && now == known) return;
       known.block = now.block, known.version = now.version;
       known.written = now.written, known.written_anywhere = now.written_anywhere;

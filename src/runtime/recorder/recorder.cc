@@ -75,7 +75,7 @@ void Recorder::start(const std::string& dir, int32_t rank, int32_t world, Mode m
 
 // Another log, of a run or of a process that begins.
 void Recorder::begin_writer() {
-  writer_ = new LogWriter;
+  writer_ = new LogWriter(writer_limits_);
   writer_->complete_with(&tickets());
   forget_log();
   // The operators that were running are of the log before, this thread's too. Their ends are not

@@ -115,6 +115,9 @@ class Recorder {
     bool located = false;
   };
 
+  // Before start(): of each log the end alone stays, as "20GB,6h". Or another process uploads it,
+  // and so much of it waits at most, as "4GB". False: `error` says why not.
+  bool keep(std::string_view limits, std::string_view spool, std::string& error);
   // `settings` is called without arguments when the log is opened and when it is closed, for a dict
   // of str. `states` is called at step boundaries, for a dict of bytes and tensors.
   void start(const std::string& dir, int32_t rank, int32_t world, Mode mode, PyObject* settings,
@@ -122,6 +125,10 @@ class Recorder {
   // After the records of this step's end `callback` is called, once, on the main thread, between
   // two of the program's instructions.
   void end_after(uint32_t step, PyObject* callback);
+  // Before the first event: each step is compared with the index of an earlier run's log. As a step
+  // ends `callback` is called with its number, and the number of the first step that differs or -1.
+  // Where it gives True, the callback of end_after() is called. False: `error` says why not.
+  bool hold_against(const std::string& index, PyObject* callback, std::string& error);
   // From now on the number of steps that are over stands in this file.
   void count_steps_in(const char* path);
   // Before the first event: only these steps are recorded, the first of all is `first`. Behind the
@@ -268,6 +275,7 @@ class Recorder {
   void begin_log();
   void begin_step();
   void enter_window();
+  void tell_compared(uint32_t step);
   void ask_watchers(bool ending);
   void write_ring(const std::string& folder, std::string_view why, bool whole);
   // Of the log, also where it is not written yet.
@@ -292,6 +300,9 @@ class Recorder {
   int progress_fd_ = -1;        // see count_steps_in()
   uint32_t last_step_ = kNone;  // see end_after()
   PyObject* at_last_step_ = nullptr;
+  StepsAgainst* against_ = nullptr;  // see hold_against()
+  PyObject* compared_ = nullptr;
+  WriterLimits writer_limits_;
   LogWriter* writer_ = nullptr;  // never destroyed: no order of static destructors can hurt it
   bool opened_ = false, told_ = false;
   bool marked_steps_ = false, marked_micro_batches_ = false;

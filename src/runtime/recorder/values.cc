@@ -24,7 +24,6 @@
 namespace opguard {
 namespace {
 
-constexpr int kMaxModuleDepth = 16;
 constexpr int kMaxDepth = 64;            // of containers in containers: the C stack's sake
 constexpr int kKeyDepth = INT_MAX;       // of a dictionary's key: described, never searched
 constexpr uint64_t kMaxVisited = 65536;  // leaves of one value; a data set is no argument list

@@ -12,6 +12,7 @@
 // them count as lost. The vectors are the thread's, used again for each event.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,13 @@
 #include "runtime/recorder/recorder.h"
 
 namespace opguard {
+
+// Modules within modules that are searched for parameters and buffers.
+constexpr int kMaxModuleDepth = 16;
+
+// Bytes of a value: of less than this, reading costs no more than finding out that it is not
+// needed.
+constexpr uint64_t kWorthCarrying = 4096;
 
 // Nothing of the program's is called: no repr of its classes, no property, no iterator. Use under
 // OwnWork.

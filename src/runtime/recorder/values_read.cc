@@ -10,6 +10,7 @@
 #include "runtime/recorder/recorder.h"
 #include "runtime/recorder/sketches.h"
 #include "runtime/recorder/tickets.h"
+#include "runtime/recorder/values.h"
 
 namespace opguard {
 namespace {
@@ -26,9 +27,9 @@ bool in_memory_order(const Elements& e) {
   return true;
 }
 
-// Of less than this reading costs no more than finding out that it is not needed. Of far less, it
-// costs no more than finding out that the same event has read it.
-constexpr uint64_t kWorthCarrying = 4096, kWorthFinding = 256;
+// Bytes of a value: of less than this, reading costs no more than finding out that the same event
+// has read it.
+constexpr uint64_t kWorthFinding = 256;
 static_assert(kTinyBytes < kWorthFinding);
 
 // A place for each of DLPack's codes of types: a number below 8, and 8, 16, 32 or 64 bits.

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 
+#include "record/keep_text.h"
 #include "runtime/recorder/kept.h"
 #include "runtime/recorder/recorder.h"
 #include "runtime/recorder/tickets.h"
@@ -69,7 +71,33 @@ void Recorder::begin_step() {
       begin_log();
     if (!was_active) enter_window();
   }
+  if (against_ != nullptr && was_active) tell_compared(step_ - 1);
   if (step_ > last_step_) call_later(at_last_step_, "the run could not be ended after its step");
+}
+
+bool Recorder::keep(std::string_view limits, std::string_view spool, std::string& error) {
+  return spool.empty() ? parse_keep(limits, writer_limits_.segments, error)
+                       : parse_spool(spool, writer_limits_.segments, error);
+}
+
+bool Recorder::hold_against(const std::string& index, PyObject* callback, std::string& error) {
+  auto against = std::make_unique<StepsAgainst>();
+  if (!against->open(index, error)) return false;
+  against_ = against.release();  // as long as the writer
+  compared_ = Ref::borrow(callback).release();
+  writer_->compare_with(against_);
+  return true;
+}
+
+// The state that the new step begins with is recorded, so the log's thread knows the old one whole.
+void Recorder::tell_compared(uint32_t step) {
+  writer_->settle();
+  CompilerOff off;
+  const uint32_t parted = against_->parted();
+  const Ref answer(PyObject_CallFunction(compared_, "Ii", step,
+                                         parted == kNone ? -1 : static_cast<int>(parted)));
+  if (!answer) return fault("a comparison with an earlier run failed");
+  if (answer.get() == Py_True) last_step_ = step;
 }
 
 // All of them: of what an earlier event says of some, nobody knows whether it still holds.
@@ -129,7 +157,7 @@ void Recorder::write_ring(const std::string& folder, std::string_view why, bool 
     if (!whole) writer_->abandon();
   }
   ring_.clear();
-  writer_ = new LogWriter;
+  writer_ = new LogWriter(writer_limits_);
   writer_->complete_with(&tickets());
   forget_log();
 }

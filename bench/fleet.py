@@ -1,0 +1,294 @@
+"""Two runs of many ranks or many steps, compared without reading what they agree in.
+
+    bench/fleet.py [--steps N] [--records N] [--ranks N] [--per-rank N] [--merged N] [--repeats N] [--objects N] [--work DIR] [--json FILE]
+
+    steps    two runs of N steps of some 40 records, equal and with one step otherwise: what is read to find it
+    records  two equal runs of N records in all: the time to know it, and that of `align --read differing`
+    ranks    N ranks of so many records each, one operator otherwise on one rank: parts by 1 worker and by 2, with a
+             worker killed and its part made again; peak memory of a worker; the verdict against what was planted
+    merged   the parts of one comparison, said of N ranks by changed names: the merge's time and memory
+    against  a training of 200 steps under `opguard run --against`: its loop's time against that of recording alone, both in
+             turn; and one that parts in step 37: in which step it ends, and whether it names what `align` names
+    objects  two runs of 8 ranks in a server that speaks S3 (moto), equal and with one step otherwise: what of them is
+             brought, in how many round trips, and whether `align` names what it names of the same logs here
+
+Logs are made up (bench/fleet_logs.cc), but for `against`, which is torch; the comparison is the product's. Workers are
+processes of `opguard align --part`, begun again where one is lost. Exit code 0 if the planted operator is named each time.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+STEPS, PARTS_AT = 200, 37
+TRAINING = """
+import sys, time, torch
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.randn(%d, 64, 256)
+start = time.perf_counter()
+for step, x in enumerate(data):
+    h = og("train.model:cccc", model)(x)
+    y = og("train.mul:eeee", torch.mul)(h, 2.0 if str(step) == sys.argv[1] else 1.0)
+    loss = og("train.mean:dddd", (y * y).mean)()
+    optimizer.zero_grad()
+    og("train.backward:ffff", loss.backward)()
+    og("train.step:gggg", optimizer.step)()
+    print("step", step, flush=True)
+print("seconds", time.perf_counter() - start)
+"""
+
+
+def shifted(group, by):
+    """The text of a group of ranks ("0-1023", "3-27/8") as if all its ranks had higher numbers."""
+    return re.sub(r"(?<![/#])\b[0-9]+", lambda number: str(int(number[0]) + by), group)
+
+
+def measured(command):
+    """(exit code, seconds, peak resident MB, standard output)"""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen([str(c) for c in command], stdout=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        return process.returncode, time.perf_counter() - start, usage.ru_maxrss / 1024, out.read().decode()
+
+
+class Bench:
+    def __init__(self, o):
+        self.o = o
+        self.work = Path(o.work or tempfile.mkdtemp(prefix="fleet-"))
+
+    def logs(self, name, ranks, steps, records, *change):
+        folder = self.work / name
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([str(x) for x in (self.o.maker, folder, ranks, steps, records, *change)], check=True)
+        return folder
+
+    def drop(self, *folders):
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def found(self, a, b):
+        ran = subprocess.run([str(self.o.finder), str(a), str(b)], check=True, capture_output=True, text=True)
+        return json.loads(ran.stdout)
+
+    def steps(self):
+        planted = self.o.steps * 731 // 1000
+        a = self.logs("a", 1, self.o.steps, 30)
+        b = self.logs("b", 1, self.o.steps, 30)
+        c = self.logs("c", 1, self.o.steps, 30, 0, planted)
+        index = sum(p.stat().st_size for p in a.glob("*.steps"))
+        equal, differing = self.found(a, b), self.found(a, c)
+        code, seconds, memory, _ = measured([self.o.opguard, "align", a, c, "--read", "differing", "--json", self.work / "v.json"])
+        whole, whole_seconds, whole_memory, _ = measured([self.o.opguard, "align", a, c, "--read", "all", "--json", self.work / "w.json"])
+        pivots = [json.loads((self.work / n).read_text())["pivot"] for n in ("v.json", "w.json")]
+        same = [(p["boundary"], p["step"], p["occurrence"]) for p in pivots]
+        self.drop(a, b, c)
+        return {"steps": self.o.steps, "planted": planted, "index_bytes_a_record": round(index / equal["records"], 3), "equal": equal, "differing": differing,
+                "found": differing["first_apart"] == planted, "differing_s": round(seconds, 3), "all_s": round(whole_seconds, 3), "differing_mb": round(memory),
+                "all_mb": round(whole_memory), "same_pivot": same[0] == same[1] and code == whole}  # fmt: skip
+
+    def records(self):
+        each = 3000
+        count = max(2, self.o.records // each)
+        a = self.logs("a", 1, count, each)
+        b = self.logs("b", 1, count, each)
+        size, index = (sum(p.stat().st_size for p in a.glob(pattern)) for pattern in ("*.log", "*.steps"))
+        found = self.found(a, b)
+        code, seconds, memory, _ = measured([self.o.opguard, "align", a, b, "--read", "differing"])
+        self.drop(a, b)
+        return {"records": found["records"], "log_bytes_a_record": round(size / found["records"], 2), "index_bytes_a_record": round(index / found["records"], 3),
+                "equal": found, "align_s": round(seconds, 3), "align_mb": round(memory), "identical": code == 0}  # fmt: skip
+
+    def part(self, a, b, number, of, out):
+        return [self.o.opguard, "align", a, b, "--part", f"{number}/{of}", "-o", out, "--read", "differing"]
+
+    def pooled(self, a, b, of, workers, kill=None):
+        """Seconds; peak MB of a worker; how many were lost. kill: the number of the part whose first worker is killed."""
+        folder = self.work / f"parts{workers}{kill or ''}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        left, lock, peaks, lost = list(range(1, of + 1)), threading.Lock(), [], [0]
+
+        def work():
+            while True:
+                with lock:
+                    if not left:
+                        return
+                    number = left.pop(0)
+                process = subprocess.Popen([str(x) for x in self.part(a, b, number, of, folder / f"{number}.json")])
+                if number == kill and lost[0] == 0:
+                    time.sleep(0.05)
+                    process.send_signal(signal.SIGKILL)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                with lock:
+                    if process.returncode != 0:
+                        lost[0] += 1
+                        left.append(number)  # anybody makes it again
+                    else:
+                        peaks.append(usage.ru_maxrss / 1024)
+
+        start = time.perf_counter()
+        threads = [threading.Thread(target=work) for _ in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return time.perf_counter() - start, max(peaks), lost[0], folder
+
+    def merge(self, parts, out):
+        code, seconds, memory, text = measured([self.o.opguard, "align", "--merge", *parts, "--json", out])
+        return code, seconds, memory, json.loads(Path(out).read_text()), text
+
+    def ranks(self):
+        steps, per_step = max(4, self.o.per_rank // 1000), 990
+        at_rank, at_step = self.o.ranks * 5 // 7, steps * 2 // 3
+        a = self.logs("a", self.o.ranks, steps, per_step)
+        b = self.logs("b", self.o.ranks, steps, per_step, at_rank, at_step)
+        of = 16
+        one, memory_one, _, folder = self.pooled(a, b, of, 1)
+        two, memory_two, _, _ = self.pooled(a, b, of, 2)
+        _, _, lost, killed = self.pooled(a, b, of, 2, kill=of // 2)
+        names = [f"{n}.json" for n in range(1, of + 1)]
+        code, seconds, memory, verdict, _ = self.merge([folder / n for n in names], self.work / "fleet.json")
+        shuffled = names[:]
+        random.Random(1).shuffle(shuffled)
+        again = self.merge([killed / n for n in shuffled], self.work / "again.json")[3]
+        short = self.merge([folder / n for n in names[:-1]], self.work / "short.json")
+        self.kept = folder
+        self.drop(a, b)
+        return {"ranks": self.o.ranks, "records_a_rank": steps * (per_step + 5), "parts": of, "one_worker_s": round(one, 2), "two_workers_s": round(two, 2),
+                "times": round(one / two, 2), "worker_mb": round(max(memory_one, memory_two)), "killed": lost, "same_with_a_killed_worker": again == verdict,
+                "merge_s": round(seconds, 2), "merge_mb": round(memory), "exit_code": code, "verdict": verdict["verdict"], "rank": verdict["rank"],
+                "planted_rank": at_rank, "planted_step": at_step, "step": verdict["pivot"] and verdict["pivot"]["step"],
+                "named": verdict["rank"] == at_rank and verdict["pivot"]["step"] == at_step, "unequal": len(verdict["unequal"]),
+                "without_a_part": short[3]["verdict"], "missing": short[3]["missing_parts"]}  # fmt: skip
+
+    def merged(self):
+        """The parts of the run before, as if each were of other ranks: names and times otherwise."""
+        folder = self.work / "many"
+        folder.mkdir(exist_ok=True)
+        given = [json.loads(p.read_text()) for p in sorted(self.kept.glob("*.json"))]
+        ranks = sum(len(p["ranks"]) for p in given)
+        copies = max(1, self.o.merged // ranks)
+        parts = []
+        for copy in range(copies):
+            for n, part in enumerate(given):
+                part = json.loads(json.dumps(part))
+                part["of"], part["parts"] = copies * len(given), [copy * len(given) + n + 1]
+                for rank in part["ranks"]:
+                    rank["rank"] += copy * ranks
+                    rank["groups"] = {name: shifted(group, copy * ranks) for name, group in rank["groups"].items()}
+                    for finding in rank["findings"]:
+                        finding["group"] = shifted(finding["group"], copy * ranks)
+                        finding["passed"] = {shifted(group, copy * ranks): number for group, number in finding["passed"].items()}
+                parts.append(folder / f"{copy}-{n}.json")
+                parts[-1].write_text(json.dumps(part))
+        code, seconds, memory, verdict, _ = self.merge(parts, self.work / "many.json")
+        return {"ranks": copies * ranks, "files": len(parts), "merge_s": round(seconds, 2), "merge_mb": round(memory), "verdict": verdict["verdict"],
+                "bytes_a_rank": round(sum(p.stat().st_size for p in parts) / (copies * ranks))}  # fmt: skip
+
+    def objects(self):
+        from object_servers import KEYS, s3_server
+
+        planted = self.o.objects * 15 // 16
+        folders = {"a": self.logs("a", 8, self.o.objects, 30), "b": self.logs("b", 8, self.o.objects, 30)}
+        folders["c"] = self.logs("c", 8, self.o.objects, 30, 5, planted)
+        found = {"steps": self.o.objects, "ranks": 8, "planted": planted}
+        with s3_server() as server:
+            for name, folder in folders.items():
+                server.put(folder, "fleet/" + name)
+            for name, other in (("equal", "b"), ("differing", "c")):
+                command = [self.o.opguard, "align", "--read", "differing", "--json"]
+                here = subprocess.run([*map(str, command), self.work / "here.json", folders["a"], folders[other]], capture_output=True)
+                words = [self.work / "there.json", server.url("fleet/a"), server.url("fleet/" + other), "--python", sys.executable]
+                there = subprocess.run([*map(str, command), *words], capture_output=True, text=True, env={**os.environ, **KEYS})
+                pivots = [json.loads((self.work / n).read_text()).get("pivot") for n in ("here.json", "there.json")]
+                brought = re.search(r"brought (.+) of (.+) in (\d+) round", there.stderr)
+                found[name] = {"brought": brought[1], "of": brought[2], "round_trips": int(brought[3]), "exit_code": there.returncode,
+                               "same": pivots[0] == pivots[1] and here.returncode == there.returncode}  # fmt: skip
+        self.drop(*folders.values())
+        return found
+
+    def trained(self, name, parts_at, *words):
+        """A run of the training -> (exit code, the last step, seconds of its loop or None, its log)."""
+        log = self.work / name
+        shutil.rmtree(log, ignore_errors=True)
+        ran = subprocess.run([str(x) for x in (self.o.opguard, "run", "--log", log, *words, "--", sys.executable, self.program, parts_at)],
+                             capture_output=True, text=True)  # fmt: skip
+        steps = re.findall(r"^step (\d+)$", ran.stdout, re.M)
+        seconds = re.search(r"^seconds (\S+)$", ran.stdout, re.M)
+        return ran.returncode, int(steps[-1]) if steps else -1, float(seconds[1]) if seconds else None, log
+
+    def against(self):
+        import runtime_log
+
+        self.work.mkdir(exist_ok=True)
+        self.program = self.work / "train.py"
+        self.program.write_text(runtime_log.PROLOGUE.format(package=str(self.o.build / "python")) + TRAINING % STEPS)
+        _, _, _, earlier = self.trained("earlier", "none")
+        took = {"alone": [], "against": []}
+        for repeat in range(self.o.repeats + 1):
+            for way, words in (("alone", ()), ("against", ("--against", earlier))):
+                code, last, seconds, _ = self.trained(way, "none", *words)
+                if code != 0 or last != STEPS - 1:
+                    sys.exit(f"fleet: error: the training ended with {code} behind step {last}")
+                if repeat > 0:  # the first warms the caches
+                    took[way].append(seconds)
+        code, last, _, log = self.trained("parted", PARTS_AT, "--against", earlier)
+        aligned = subprocess.run([str(x) for x in (self.o.opguard, "align", earlier, log, "--json", self.work / "v.json")], capture_output=True)
+        pivot = json.loads((self.work / "v.json").read_text())["pivot"] or {}
+        ratios = [b / a for a, b in zip(took["alone"], took["against"])]
+        return {"steps": STEPS, "alone_s": round(statistics.median(took["alone"]), 3), "against_s": round(statistics.median(took["against"]), 3),
+                "ratio": round(statistics.median(ratios), 3), "ratios": [round(r, 3) for r in ratios], "parts_at": PARTS_AT, "ended_behind_step": last,
+                "exit_code": code, "align_exit_code": aligned.returncode, "pivot": pivot.get("boundary"), "pivot_step": pivot.get("step"),
+                "named": last == PARTS_AT and code == aligned.returncode == 1 and (pivot.get("boundary"), pivot.get("step")) == ("train.mul:eeee", PARTS_AT)}  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--ranks", type=int, default=1024)
+    parser.add_argument("--per-rank", type=int, default=100_000)
+    parser.add_argument("--merged", type=int, default=10_000)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--objects", type=int, default=2000, help="steps of the logs in object storage")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--json", type=Path)
+    o = parser.parse_args()
+    o.opguard, o.maker, o.finder = o.build / "src" / "cli" / "opguard", o.build / "bench" / "fleet_logs", o.build / "bench" / "equal_start"
+    bench = Bench(o)
+    results = {"cores": len(os.sched_getaffinity(0))}
+    for name in ("steps", "records", "ranks", "merged", "against", "objects"):
+        results[name] = getattr(bench, name)()
+        print(name, json.dumps(results[name]), flush=True)
+        if o.json:
+            o.json.write_text(json.dumps(results, indent=1) + "\n")
+    shutil.rmtree(bench.work, ignore_errors=True)
+    found = results["steps"]["found"] and results["steps"]["same_pivot"] and results["ranks"]["named"] and results["against"]["named"]
+    found = found and all(results["objects"][way]["same"] for way in ("equal", "differing"))
+    return 0 if found else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

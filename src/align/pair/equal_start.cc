@@ -1,0 +1,253 @@
+#include "align/pair/equal_start.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "align/pair/search_indexes.h"
+
+namespace opguard {
+namespace {
+
+// "" or why a log cannot be stepped over by its index.
+std::string open_index(const std::string& log, StepIndex& index, const Bring* bring) {
+  if (!index.open(step_index_path(log), bring)) return index.why();
+  if (!index.end()) return log + ": was not closed";
+  if (index.end()->lost > 0) return log + ": has lost records";
+  if (index.steps() == 0) return log + ": has no step";
+  return "";
+}
+
+}  // namespace
+
+std::optional<IndexedRuns> IndexedRuns::open(const std::string& dir_a, const std::string& dir_b,
+                                             std::string& why, const Bring* bring) {
+  const std::vector<std::string> a = log_files(dir_a, why), b = log_files(dir_b, why);
+  if (a.empty() || b.empty()) return {};
+  return open(a, b, why, bring);
+}
+
+std::optional<IndexedRuns> IndexedRuns::open(const std::vector<std::string>& a,
+                                             const std::vector<std::string>& b, std::string& why,
+                                             const Bring* bring) {
+  if (a.size() != b.size()) {
+    why = "the runs have other numbers of logs";
+    return {};
+  }
+  if (bring != nullptr) {
+    std::vector<FilePiece> pieces;
+    for (const std::vector<std::string>* logs : {&a, &b})
+      for (const std::string& log : *logs)
+        for (FilePiece& piece : StepIndex::opening(step_index_path(log)))
+          pieces.push_back(std::move(piece));
+    why = pieces.empty() ? "there is no index of steps" : (*bring)(pieces);
+    if (!why.empty()) return {};
+  }
+  IndexedRuns runs;
+  runs.bring_ = bring;
+  for (size_t i = 0; i < a.size(); ++i) {
+    Both& both = runs.logs_.emplace_back();
+    both.path_a = a[i], both.path_b = b[i];
+    why = open_index(a[i], both.a, bring);
+    if (why.empty()) why = open_index(b[i], both.b, bring);
+    if (!why.empty()) return {};
+  }
+  if (!runs.find_first_apart() || !runs.find_kept()) {
+    why = "an index of steps cannot be read";
+    return {};
+  }
+  return runs;
+}
+
+bool IndexedRuns::find_first_apart() {
+  std::vector<IndexedEntry> ends;
+  for (Both& both : logs_) {
+    const uint64_t common = std::min(both.a.steps(), both.b.steps());
+    for (StepIndex* index : {&both.a, &both.b})
+      for (const uint64_t entry : {common - 1, index->steps() - 1}) ends.push_back({index, entry});
+  }
+  if (!bring_entries(ends, bring_)) return false;
+  std::vector<IndexSearch> searches;
+  for (Both& both : logs_) {
+    const uint64_t common = std::min(both.a.steps(), both.b.steps());
+    auto differ = [&both](uint64_t i) -> std::optional<bool> {
+      const auto x = both.a.at(i), y = both.b.at(i);
+      if (!x || !y) return {};
+      return x->chain != y->chain;
+    };
+    // Where all the common steps are equal there is nothing to search for.
+    const auto last = differ(common - 1);
+    if (!last) return false;
+    if (*last)
+      searches.push_back({{&both.a, &both.b}, common - 1, differ});
+    else
+      searches.push_back({{}, common, [](uint64_t) { return false; }});
+  }
+  const auto found = search_indexes(searches, bring_);
+  if (!found) return false;
+  std::vector<IndexedEntry> apart;
+  for (size_t i = 0; i < logs_.size(); ++i)
+    for (StepIndex* index : {&logs_[i].a, &logs_[i].b}) apart.push_back({index, (*found)[i]});
+  if (!bring_entries(apart, bring_)) return false;
+  for (size_t i = 0; i < logs_.size(); ++i)
+    for (StepIndex* index : {&logs_[i].a, &logs_[i].b}) {
+      const auto end = index->at(index->steps() - 1);
+      if (!end) return false;
+      last_ = std::max(last_, end->step.step);
+      if ((*found)[i] == index->steps()) continue;
+      const auto first = index->at((*found)[i]);
+      if (!first) return false;
+      first_apart_ = std::min(first_apart_, first->step.step);
+    }
+  return true;
+}
+
+bool IndexedRuns::find_kept() {
+  std::vector<IndexSearch> searches;
+  for (Both& both : logs_)
+    for (StepIndex* index : {&both.a, &both.b})
+      if (const uint64_t removed = index->end()->removed; removed > 0)
+        searches.push_back(
+            {{index}, index->steps(), [index, removed](uint64_t i) -> std::optional<bool> {
+               const auto entry = index->at(i);
+               if (!entry) return {};
+               return entry->events_before >= removed;
+             }});
+  const auto first = search_indexes(searches, bring_);
+  if (!first) return false;
+  for (size_t i = 0; i < searches.size(); ++i) {
+    StepIndex& index = *searches[i].indexes[0];
+    const bool none = (*first)[i] == index.steps();
+    const auto entry = none ? std::nullopt : index.at((*first)[i]);
+    if (!none && !entry) return false;
+    kept_from_ = std::max(kept_from_, none ? last_ + 1 : entry->step.step);
+  }
+  return true;
+}
+
+std::optional<std::vector<uint64_t>> IndexedRuns::first_entries_of(uint32_t step,
+                                                                   StepIndex Both::* run) {
+  std::vector<IndexSearch> searches;
+  for (Both& both : logs_)
+    searches.push_back({{&(both.*run)},
+                        (both.*run).steps(),
+                        [&index = both.*run, step](uint64_t i) -> std::optional<bool> {
+                          const auto entry = index.at(i);
+                          if (!entry) return {};
+                          return entry->step.step >= step;
+                        }});
+  auto first = search_indexes(searches, bring_);
+  if (!first) return {};
+  std::vector<IndexedEntry> found;
+  for (size_t i = 0; i < logs_.size(); ++i) found.push_back({&(logs_[i].*run), (*first)[i]});
+  if (!bring_entries(found, bring_)) return {};
+  return first;
+}
+
+EqualStart IndexedRuns::start(uint32_t margin) {
+  EqualStart start;
+  const uint32_t first = first_apart_ == kNone ? last_ + 1 : first_apart_;
+  if (first < kept_from_) return start;  // what differs first is not there
+  start.is_first_kept = kept_from_ > 0 && first - kept_from_ <= margin;
+  if (first <= margin && !start.is_first_kept) return start;
+  start.step = start.is_first_kept ? kept_from_ : first - margin;
+  const auto from = first_entries_of(start.step, &Both::a);
+  if (!from) return {};
+  for (size_t i = 0; i < logs_.size(); ++i) {
+    Both& both = logs_[i];
+    uint64_t events = both.a.end()->events, records = both.a.end()->records;
+    if ((*from)[i] < both.a.steps()) {
+      const auto entry = both.a.at((*from)[i]);
+      if (!entry) return {};
+      events = entry->events_before;
+      records = entry->records_before;
+    }
+    start.from_a[both.path_a] = start.from_b[both.path_b] = events;
+    start.events += events;
+    start.records += records;
+    start.steps = std::max(start.steps, (*from)[i]);
+  }
+  return start;
+}
+
+void IndexedRuns::end_behind(uint32_t steps, EqualStart& start) {
+  if (first_apart_ > last_ || steps >= last_ - first_apart_) return;
+  const uint32_t last = first_apart_ + steps;
+  const auto of_a = first_entries_of(last + 1, &Both::a);
+  const auto of_b = first_entries_of(last + 1, &Both::b);
+  if (!of_a || !of_b) return;
+  EqualStart ended = start;
+  ended.last_step = last;
+  for (size_t i = 0; i < logs_.size(); ++i)
+    for (const bool is_a : {true, false}) {
+      StepIndex& index = is_a ? logs_[i].a : logs_[i].b;
+      const uint64_t first = is_a ? (*of_a)[i] : (*of_b)[i];
+      if (first == index.steps()) continue;
+      const auto entry = index.at(first);
+      if (!entry) return;
+      if (is_a)
+        ended.until_a[logs_[i].path_a] = entry->events_before;
+      else
+        ended.until_b[logs_[i].path_b] = entry->events_before;
+    }
+  start = std::move(ended);
+}
+
+uint64_t IndexedRuns::events_before(uint32_t step) {
+  const auto from = first_entries_of(step, &Both::a);
+  if (!from) return 0;
+  uint64_t events = 0;
+  for (size_t i = 0; i < logs_.size(); ++i) {
+    Both& both = logs_[i];
+    const bool all = (*from)[i] == both.a.steps();
+    const auto entry = all ? std::nullopt : both.a.at((*from)[i]);
+    if (!all && !entry) return 0;
+    events += all ? both.a.end()->events : entry->events_before;
+  }
+  return events;
+}
+
+bool IndexedRuns::belong_to(const Run& a, const Run& b) const {
+  if (a.processes.size() != logs_.size() || b.processes.size() != logs_.size()) return false;
+  auto is_of = [](const ProcessLog& log, const std::string& path, const StepIndex& index) {
+    return log.path == path && log.closed && log.chunks == index.end()->chunks &&
+           log.chunk_chain == index.end()->chunk_chain;
+  };
+  for (size_t i = 0; i < logs_.size(); ++i)
+    if (!is_of(a.processes[i], logs_[i].path_a, logs_[i].a) ||
+        !is_of(b.processes[i], logs_[i].path_b, logs_[i].b) ||
+        a.processes[i].rank != b.processes[i].rank)
+      return false;
+  return true;
+}
+
+uint64_t IndexedRuns::steps() const {
+  uint64_t most = 0;
+  for (const Both& both : logs_) most = std::max(most, both.a.steps());
+  return most;
+}
+
+uint64_t IndexedRuns::events() const {
+  uint64_t all = 0;
+  for (const Both& both : logs_) all += both.a.end()->events;
+  return all;
+}
+
+uint64_t IndexedRuns::records() const {
+  uint64_t all = 0;
+  for (const Both& both : logs_) all += both.a.end()->records;
+  return all;
+}
+
+uint64_t IndexedRuns::reads() const {
+  uint64_t reads = 0;
+  for (const Both& both : logs_) reads += both.a.reads() + both.b.reads();
+  return reads;
+}
+
+uint64_t IndexedRuns::bytes_read() const {
+  uint64_t bytes = 0;
+  for (const Both& both : logs_) bytes += both.a.bytes_read() + both.b.bytes_read();
+  return bytes;
+}
+
+}  // namespace opguard

@@ -1,0 +1,14 @@
+// fleet/fleet_text.h: the verdict of a fleet in words, and as JSON (docs/formats/parts.md).
+#pragma once
+
+#include <string>
+
+#include "fleet/merge_parts.h"
+
+namespace opguard {
+
+// Of thousands of lines the first kMostLines (fleet_lines.h) are shown.
+std::string format_fleet(const Part& all, const FleetVerdict& verdict);
+std::string format_fleet_json(const Part& all, const FleetVerdict& verdict);
+
+}  // namespace opguard

@@ -1,0 +1,56 @@
+#include "record/read_start.h"
+
+#include <optional>
+#include <utility>
+
+namespace opguard {
+
+namespace {
+
+// The first byte of a chunk behind which no event is that comes before `until`; kToEnd: there is
+// none, or it cannot be told.
+uint64_t end_of_reading(StepIndex& index, uint64_t until) {
+  const auto first = [&](auto holds) -> std::optional<StepEntry> {
+    const auto found = first_entry(index.steps(), [&](uint64_t i) -> std::optional<bool> {
+      const auto entry = index.at(i);
+      if (!entry) return {};
+      return holds(*entry);
+    });
+    return found && *found < index.steps() ? index.at(*found) : std::nullopt;
+  };
+  // The chunk that holds `until` may hold what comes before as well, so the next one ends it.
+  const auto behind = first([&](const StepEntry& entry) { return entry.events_before >= until; });
+  if (!behind) return kToEnd;
+  const auto next =
+      first([&](const StepEntry& entry) { return entry.chunk_at > behind->chunk_at; });
+  return next ? next->chunk_at : kToEnd;
+}
+
+}  // namespace
+
+ReadStart read_start(const std::string& log_path, uint64_t event, uint64_t until,
+                     const Bring* bring) {
+  StepIndex index;
+  if (!index.open(step_index_path(log_path), bring) || !index.end() || index.end()->lost > 0)
+    return {};
+  const auto behind = first_entry(index.steps(), [&](uint64_t i) -> std::optional<bool> {
+    const auto entry = index.at(i);
+    if (!entry) return {};
+    return entry->events_before > event;
+  });
+  if (!behind || *behind == 0) return {};
+  const auto entry = index.at(*behind - 1);
+  auto stretches = index.stretches();
+  if (!entry || !stretches) return {};
+  ReadStart start{.at = entry->chunk_at,
+                  .before = {},
+                  .salt = index.salt(),
+                  .chunks = index.end()->chunks,
+                  .chunk_chain = index.end()->chunk_chain};
+  if (until != kToEnd) start.until = end_of_reading(index, until);
+  for (const LogExtent& stretch : *stretches)
+    if (stretch.at < start.at) start.before.push_back(stretch);
+  return start;
+}
+
+}  // namespace opguard

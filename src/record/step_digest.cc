@@ -1,0 +1,115 @@
+#include "record/step_digest.h"
+
+#include <cstring>
+
+#include "record/format.h"
+
+namespace opguard {
+
+using namespace format;
+
+namespace {
+
+constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u, kOtherOdd = 0xc2b2ae3d27d4eb4fu;
+// Blocks are numbered anew for ever, so old ones are forgotten all together.
+constexpr size_t kMostGarbage = 1 << 16;
+
+// Two states that take in one word after the other.
+void take_in(uint64_t& a, uint64_t& b, uint64_t word) {
+  a = mix((a ^ word) + kOdd);
+  b = mix((b + word) ^ kOtherOdd);
+}
+
+uint64_t hash_of(std::string_view bytes) {
+  uint64_t a = bytes.size(), b = kOtherOdd;
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) take_in(a, b, load_u64(bytes.data()));
+  char rest[8] = {};
+  std::memcpy(rest, bytes.data(), bytes.size());
+  take_in(a, b, load_u64(rest));
+  return a ^ b;
+}
+
+// What two runs compare of a shape: its type and sizes. The device is none of it.
+uint64_t meta_hash(Cursor& in) {
+  uint64_t a = hash_of(in.text()), b = 1;
+  in.text();
+  const uint64_t dimensions = in.varint();
+  take_in(a, b, dimensions);
+  for (uint64_t i = 0; i < dimensions && in.ok(); ++i) take_in(a, b, in.varint());
+  return a ^ b;
+}
+
+}  // namespace
+
+uint64_t StepDigester::text(uint32_t string) const {
+  return string < strings_.size() ? strings_[string] : kOtherOdd;
+}
+
+void StepDigester::add_texts(const Batch& batch) {
+  Cursor strings(batch.strings.bytes);
+  for (uint32_t i = 0; i < batch.strings.count; ++i) strings_.push_back(hash_of(strings.text()));
+  Cursor metas(batch.metas.bytes);
+  for (uint32_t i = 0; i < batch.metas.count; ++i) metas_.push_back(meta_hash(metas));
+  for (const Gap& gap : batch.gaps) lose(gap.records);
+}
+
+bool StepDigester::is_garbage(const Slot& slot) const {
+  if (slot.storage == 0 || slot.flat == 0) return false;
+  const auto at = garbage_.find(slot.storage);
+  return at != garbage_.end() && at->second == slot.flat;
+}
+
+void StepDigester::note_garbage(const Slot& slot) {
+  if (slot.storage == 0 || slot.flat == 0) return;
+  if (garbage_.size() >= kMostGarbage) garbage_.clear();
+  garbage_[slot.storage] = slot.flat;
+}
+
+void StepDigester::digest_slot(const Slot& slot, uint64_t& a, uint64_t& b) {
+  const bool uninitialised = slot.flags & kUninitialised;
+  if (uninitialised) note_garbage(slot);
+  const bool has_value = !uninitialised && !(slot.flags & kUnreadable) && !is_garbage(slot);
+  const uint64_t meta = slot.meta < metas_.size() ? metas_[slot.meta] : 0;
+  const uint64_t place = uint64_t(slot.kind) | uint64_t{slot.index} << 8 |
+                         uint64_t{slot.flags} << 24 | uint64_t{slot.has_digest} << 40 |
+                         uint64_t{has_value} << 41;
+  take_in(a, b, place ^ text(slot.name) ^ (meta << 21 | meta >> 43));
+  if (!has_value) return;
+  take_in(a, b, slot.value.h);
+  take_in(a, b, slot.value.m);
+}
+
+void StepDigester::add(const Event& event, const Slot* slots) {
+  if (!began_ || event.step > now_.step) {
+    if (began_) over_.push_back(now_);
+    const uint64_t lost = began_ ? 0 : now_.lost;
+    now_ = {};
+    now_.step = event.step;
+    now_.lost = lost;
+    began_ = true;
+  }
+  uint64_t a = kOdd, b = kOtherOdd;
+  take_in(a, b, text(event.boundary));
+  take_in(a, b,
+          uint64_t(event.kind) | uint64_t(event.phase) << 8 | uint64_t{event.flags} << 16 |
+              uint64_t{now_.step - event.step} << 32);
+  take_in(a, b, event.occurrence | uint64_t{event.micro_batch} << 32);
+  // kNone is another text than any that a log has, the empty one too.
+  for (const uint32_t string : {event.node, event.scalars, event.results, event.group})
+    take_in(a, b, text(string));
+  take_in(a, b, event.sequence | uint64_t{event.slot_count} << 32);
+  for (uint32_t i = 0; i < event.slot_count; ++i) digest_slot(slots[i], a, b);
+  now_.digest.a += a;
+  now_.digest.b += b;
+  ++now_.events;
+  now_.records += event.slot_count;
+}
+
+void StepDigester::finish() {
+  if (!began_) return;
+  over_.push_back(now_);
+  now_ = {};
+  began_ = false;
+}
+
+}  // namespace opguard

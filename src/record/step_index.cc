@@ -1,0 +1,313 @@
+#include "record/step_index.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "record/crc.h"
+#include "record/format.h"
+
+namespace opguard {
+
+using namespace format;
+
+namespace {
+
+constexpr std::string_view kUnfinished = ".incomplete";
+constexpr char kIndexMagic[8] = {'o', 'p', 'g', 's', 't', 'e', 'p', '\x1a'};
+constexpr uint32_t kIndexVersion = 1;
+constexpr size_t kHeader = 20, kEntry = 96;
+constexpr uint64_t kBlockEntries = 42;  // less than 4 KiB
+constexpr uint32_t kEntryKind = 1, kEndKind = 2, kStretchesKind = 3;
+constexpr size_t kEntryStretches = 5;
+
+// Closed by its checksum, which begins with the salt and the entry's number.
+std::string sealed(std::string entry, uint32_t salt, uint64_t number) {
+  entry.resize(kEntry - 4);
+  std::string before;
+  put_u64(before, number);
+  put_u32(entry, crc32c(crc32c(salt, before.data(), before.size()), entry.data(), entry.size()));
+  return entry;
+}
+
+bool is_sealed(std::string_view entry, uint32_t salt, uint64_t number) {
+  return sealed(std::string(entry.substr(0, kEntry - 4)), salt, number) == entry;
+}
+
+std::string code(const StepEntry& entry) {
+  std::string out;
+  put_u32(out, kEntryKind);
+  put_u32(out, entry.step.step);
+  for (const uint64_t v : {entry.step.digest.a, entry.step.digest.b, entry.chain.a, entry.chain.b,
+                           entry.events_before, entry.records_before})
+    put_u64(out, v);
+  for (const uint64_t v :
+       {entry.step.events, entry.step.records, entry.step.lost, entry.lost_before})
+    put_u32(out, static_cast<uint32_t>(std::min<uint64_t>(v, kNone)));
+  put_u64(out, entry.chunk_at);
+  return out;
+}
+
+StepEntry decode_entry(std::string_view bytes) {
+  const char* at = bytes.data() + 8;
+  auto u64 = [&] { return load_u64(std::exchange(at, at + 8)); };
+  auto u32 = [&] { return load_u32(std::exchange(at, at + 4)); };
+  StepEntry entry;
+  entry.step.step = load_u32(bytes.data() + 4);
+  for (uint64_t* v : {&entry.step.digest.a, &entry.step.digest.b, &entry.chain.a, &entry.chain.b,
+                      &entry.events_before, &entry.records_before})
+    *v = u64();
+  for (uint64_t* v :
+       {&entry.step.events, &entry.step.records, &entry.step.lost, &entry.lost_before})
+    *v = u32();
+  entry.chunk_at = u64();
+  return entry;
+}
+
+std::string code(const StepIndexEnd& end) {
+  std::string out;
+  put_u32(out, kEndKind);
+  put_u32(out, 0);
+  for (const uint64_t v : {end.events, end.records, end.lost, end.chunks, end.chunk_chain,
+                           end.chain.a, end.chain.b, end.stretch_entries, end.removed})
+    put_u64(out, v);
+  return out;
+}
+
+StepIndexEnd decode_end(std::string_view bytes) {
+  const char* at = bytes.data() + 8;
+  StepIndexEnd end;
+  for (uint64_t* v : {&end.events, &end.records, &end.lost, &end.chunks, &end.chunk_chain,
+                      &end.chain.a, &end.chain.b, &end.stretch_entries, &end.removed})
+    *v = load_u64(std::exchange(at, at + 8));
+  return end;
+}
+
+}  // namespace
+
+StepDigest chain_steps(StepDigest before, const DigestedStep& step) {
+  for (const uint64_t word : {uint64_t{step.step}, step.events, step.digest.a, step.digest.b}) {
+    before.a = mix((before.a ^ word) + 0x9e3779b97f4a7c15u);
+    before.b = mix((std::rotl(before.b, 23) + word) ^ 0xc2b2ae3d27d4eb4fu);
+  }
+  return before;
+}
+
+std::string step_index_path(std::string_view log_path) {
+  for (const std::string_view ending : {kUnfinished, std::string_view(".log")})
+    if (log_path.ends_with(ending)) log_path.remove_suffix(ending.size());
+  return std::string(log_path) + ".steps";
+}
+
+void StepIndexWriter::begin(const std::string& path, uint32_t salt) {
+  path_ = path;
+  salt_ = salt;
+}
+
+void StepIndexWriter::note_chunks(std::string_view chunks, uint64_t at) {
+  if (!error_.empty() || path_.empty()) return;
+  while (!chunks.empty()) {
+    const auto type = static_cast<Chunk>(chunks[3]);
+    const uint32_t length = load_u32(chunks.data() + 4), count = load_u32(chunks.data() + 8);
+    const uint64_t size = kChunkHeaderSize + uint64_t{length};
+    if (type == Chunk::events) {
+      Cursor in(chunks.substr(kChunkHeaderSize, length));
+      const uint64_t first = in.varint();
+      chunks_.push_back({first, at});
+      events_in_log_ = first + count;
+    } else if (type != Chunk::sketches) {
+      if (!stretches_.empty() && stretches_.back().at + stretches_.back().bytes == at)
+        stretches_.back().bytes += size;
+      else
+        stretches_.push_back({at, size});
+    }
+    chunks.remove_prefix(size);
+    at += size;
+  }
+  put_placed();
+}
+
+void StepIndexWriter::add(const std::vector<DigestedStep>& steps) {
+  if (!error_.empty() || path_.empty()) return;
+  for (const DigestedStep& step : steps) {
+    next_.step = step;
+    next_.chain = chain_steps(next_.chain, step);
+    waiting_.push_back(next_);
+    next_.events_before += step.events;
+    next_.records_before += step.records;
+    next_.lost_before += step.lost;
+  }
+  put_placed();
+}
+
+// The entries of steps whose first event is in the log.
+void StepIndexWriter::put_placed() {
+  std::string out;
+  while (!waiting_.empty() && waiting_.front().events_before < events_in_log_) {
+    StepEntry& entry = waiting_.front();
+    while (chunks_.size() > 1 && chunks_[1].first <= entry.events_before) chunks_.pop_front();
+    entry.chunk_at = chunks_.front().at;
+    out += sealed(code(entry), salt_, entries_++);
+    waiting_.pop_front();
+  }
+  // Of a long step the last chunk alone may hold what comes next.
+  if (waiting_.empty())
+    while (chunks_.size() > 1 && chunks_[1].first <= next_.events_before) chunks_.pop_front();
+  if (!out.empty()) put(std::move(out));
+}
+
+void StepIndexWriter::put_stretches() {
+  std::string out;
+  for (size_t i = 0; i < stretches_.size(); i += kEntryStretches) {
+    const size_t count = std::min(kEntryStretches, stretches_.size() - i);
+    std::string entry;
+    put_u32(entry, kStretchesKind);
+    put_u32(entry, static_cast<uint32_t>(count));
+    for (size_t k = i; k < i + count; ++k) {
+      put_u64(entry, stretches_[k].at);
+      put_u64(entry, stretches_[k].bytes);
+    }
+    out += sealed(std::move(entry), salt_, entries_++);
+    ++stretch_entries_;
+  }
+  if (!out.empty()) put(std::move(out));
+}
+
+void StepIndexWriter::put(std::string entries) {
+  std::string out;
+  if (!file_.is_open()) {
+    // A folder that the program has deleted or moved is not made again.
+    if (::access(path_.substr(0, path_.rfind('/')).c_str(), F_OK) != 0) {
+      error_ = path_ + ": its folder is gone";
+      return;
+    }
+    if (!file_.create(path_, error_)) return;
+    out.append(kIndexMagic, sizeof kIndexMagic);
+    put_u32(out, kIndexVersion);
+    put_u32(out, salt_);
+    put_u32(out, crc32c(0, out.data(), out.size()));
+  }
+  file_.append(out += entries, error_);
+}
+
+void StepIndexWriter::end(uint64_t lost, uint64_t removed, uint64_t chunks, uint64_t chunk_chain) {
+  if (!error_.empty() || !file_.is_open() || !waiting_.empty()) return;
+  put_stretches();
+  const StepIndexEnd end{next_.events_before, next_.records_before, lost,   chunks, chunk_chain,
+                         next_.chain,         stretch_entries_,     removed};
+  file_.finish(sealed(code(end), salt_, entries_), error_);
+}
+
+bool StepIndex::read_at(uint64_t at, size_t count, std::string& into) {
+  if (bring_ != nullptr && !(*bring_)({{name_, at, count}}).empty()) return false;
+  int fd = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && name_.ends_with(kUnfinished)) {  // its log was closed meanwhile
+    name_.resize(name_.size() - kUnfinished.size());
+    fd = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
+  }
+  into.resize(count);
+  size_t done = 0;
+  while (fd >= 0 && done < count) {
+    const ssize_t n = ::pread(fd, into.data() + done, count - done, static_cast<off_t>(at + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  if (fd >= 0) ::close(fd);
+  ++reads_;
+  bytes_read_ += done;
+  into.resize(done);
+  return done == count;
+}
+
+std::vector<FilePiece> StepIndex::opening(const std::string& path) {
+  for (const std::string& name : {path, path + std::string(kUnfinished)}) {
+    struct stat file{};
+    if (::stat(name.c_str(), &file) != 0) continue;
+    const auto size = static_cast<uint64_t>(file.st_size);
+    const uint64_t last = size < kHeader + kEntry ? 0 : (size - kHeader) / kEntry - 1;
+    return {{name, 0, kHeader}, {name, kHeader + last * kEntry, kEntry}};
+  }
+  return {};
+}
+
+bool StepIndex::open(const std::string& path, const Bring* bring) {
+  bring_ = bring;
+  auto failed = [&](const std::string& what) {
+    why_ = path + ": " + what;
+    return false;
+  };
+  struct stat file{};
+  name_ = path;
+  if (::stat(name_.c_str(), &file) != 0) name_ += kUnfinished;
+  if (name_ != path && ::stat(name_.c_str(), &file) != 0) return failed(std::strerror(errno));
+  const auto size = static_cast<uint64_t>(file.st_size);
+  if (size < kHeader || !read_at(0, kHeader, block_)) return failed("cut short");
+  if (std::memcmp(block_.data(), kIndexMagic, sizeof kIndexMagic) != 0)
+    return failed("not an index of steps");
+  if (load_u32(block_.data() + 16) != crc32c(0, block_.data(), 16))
+    return failed("its beginning is damaged");
+  if (const uint32_t version = load_u32(block_.data() + 8); version != kIndexVersion)
+    return failed("version " + std::to_string(version) + ", this opguard reads " +
+                  std::to_string(kIndexVersion));
+  salt_ = load_u32(block_.data() + 12);
+  steps_ = (size - kHeader) / kEntry;
+  block_at_ = ~uint64_t{0};
+  if (steps_ == 0) return true;
+  std::string last;
+  if (!read_at(kHeader + (steps_ - 1) * kEntry, kEntry, last)) return failed("cannot be read");
+  if (!is_sealed(last, salt_, steps_ - 1)) return failed("its end is damaged");
+  if (load_u32(last.data()) != kEndKind) return true;
+  end_ = decode_end(last);
+  --steps_;
+  if (end_->stretch_entries > steps_) return failed("its end is damaged");
+  steps_ -= end_->stretch_entries;
+  return true;
+}
+
+std::string_view StepIndex::entry(uint64_t number) {
+  const uint64_t first = number - number % kBlockEntries;
+  if (number >= entries()) return {};
+  if (first != block_at_) {
+    const FilePiece block = block_of(number);
+    block_at_ = read_at(block.at, block.bytes, block_) ? first : ~uint64_t{0};
+    if (block_at_ != first) return {};
+  }
+  const auto entry = std::string_view(block_).substr((number - first) * kEntry, kEntry);
+  return is_sealed(entry, salt_, number) ? entry : std::string_view();
+}
+
+FilePiece StepIndex::block_of(uint64_t number) const {
+  const uint64_t first = number - number % kBlockEntries;
+  const uint64_t count = std::min(kBlockEntries, entries() - std::min(first, entries()));
+  return {name_, kHeader + first * kEntry, count * kEntry};
+}
+
+std::optional<StepEntry> StepIndex::at(uint64_t step) {
+  if (step >= steps_) return {};
+  const std::string_view found = entry(step);
+  if (found.empty() || load_u32(found.data()) != kEntryKind) return {};
+  return decode_entry(found);
+}
+
+std::optional<std::vector<LogExtent>> StepIndex::stretches() {
+  if (!end_) return {};
+  std::vector<LogExtent> all;
+  for (uint64_t i = 0; i < end_->stretch_entries; ++i) {
+    const std::string_view found = entry(steps_ + i);
+    if (found.empty() || load_u32(found.data()) != kStretchesKind) return {};
+    const uint32_t count = load_u32(found.data() + 4);
+    if (count > kEntryStretches) return {};
+    for (uint32_t k = 0; k < count; ++k)
+      all.push_back({load_u64(found.data() + 8 + 16 * k), load_u64(found.data() + 16 + 16 * k)});
+  }
+  return all;
+}
+
+}  // namespace opguard

@@ -1,0 +1,18 @@
+#include "report/trace_choice.h"
+
+namespace opguard {
+
+std::vector<Lane> chosen_lanes(const Report& report, const TraceChoice& choice) {
+  std::vector<Lane> lanes = lanes_of(report);
+  std::erase_if(lanes, [&](const Lane& lane) { return !choice.has_rank(lane.rank); });
+  if (choice.steps.all()) return lanes;
+  for (Lane& lane : lanes)
+    std::erase_if(lane.rows, [&](const LaneRow& row) {
+      const bool of_a = row.a != kNone;
+      const ProcessLog& log = of_a ? report.a.processes[lane.a] : report.b.processes[lane.b];
+      return !choice.steps.holds(log.events.step(of_a ? row.a : row.b));
+    });
+  return lanes;
+}
+
+}  // namespace opguard

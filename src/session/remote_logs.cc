@@ -1,0 +1,146 @@
+#include "session/remote_logs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "nlohmann/json.hpp"
+#include "session/helper_answer.h"
+#include "support/diagnostics.h"
+#include "support/package_script.h"
+
+namespace opguard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBring = R"(
+from opguard import bring_logs
+bring_logs.serve(dict(zip(sys.argv[1::2], sys.argv[2::2])))
+)";
+
+// "s3://bucket/runs/a" -> "s3/bucket/runs/a": what a person takes it for.
+fs::path folder_of_url(const std::string& url) {
+  const std::string name = url_name(url);
+  const size_t scheme = name.find("://");
+  fs::path place = name.substr(0, scheme);
+  for (const fs::path& part : fs::path(name.substr(scheme + 3)))
+    if (part != ".." && part != "/" && part != ".") place /= part;
+  return place;
+}
+
+}  // namespace
+
+bool is_url(std::string_view dir) {
+  const size_t end = dir.find("://");
+  return end != std::string_view::npos && end > 0 &&
+         dir.substr(0, end).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+.-") ==
+             std::string_view::npos;
+}
+
+std::string url_name(const std::string& dir) {
+  if (!is_url(dir)) return dir;
+  std::string name = dir.substr(0, dir.find('?'));
+  const size_t begin = name.find("://") + 3, at = name.find('@', begin);
+  if (at < name.find('/', begin)) name.erase(begin, at + 1 - begin);
+  return name;
+}
+
+llvm::Expected<std::unique_ptr<RemoteLogs>> RemoteLogs::open(
+    const std::vector<std::string>& folders, const std::string& python) {
+  std::unique_ptr<RemoteLogs> logs(new RemoteLogs);
+  if (std::none_of(folders.begin(), folders.end(), [](const auto& dir) { return is_url(dir); }))
+    return logs;
+  auto work = WorkFolder::temporary();
+  if (!work) return work.takeError();
+  logs->work_ = std::make_unique<WorkFolder>(std::move(*work));
+  std::vector<std::string> words;
+  for (const std::string& url : folders) {
+    if (!is_url(url) || logs->here_.contains(url)) continue;
+    fs::path place = fs::path(logs->work_->path()) / std::to_string(logs->here_.size());
+    place /= folder_of_url(url);
+    std::error_code failed;
+    fs::create_directories(place, failed);
+    if (failed) return make_error("cannot make " + place.string() + ": " + failed.message());
+    logs->here_[url] = place.string();
+    words.push_back(place.string());
+    words.push_back(url);
+  }
+  auto helper = Conversation::begin(package_command(python, kBring, words));
+  if (!helper) return helper.takeError();
+  auto listed = read_answer((*helper)->listen());
+  if (!listed) return listed.takeError();
+  logs->all_bytes_ = listed->bytes;
+  logs->helper_ = std::move(*helper);
+  logs->bring_ = [logs = logs.get()](const std::vector<FilePiece>& pieces) {
+    return logs->bring_pieces(pieces);
+  };
+  return logs;
+}
+
+RemoteLogs::~RemoteLogs() = default;
+
+std::string RemoteLogs::here(const std::string& folder) const {
+  const auto found = here_.find(folder);
+  return found == here_.end() ? folder : found->second;
+}
+
+std::string RemoteLogs::bring_pieces(const std::vector<FilePiece>& pieces) {
+  nlohmann::json wanted = nlohmann::json::array();
+  for (const FilePiece& piece : pieces) {
+    std::error_code failed;
+    const uint64_t size = fs::file_size(piece.path, failed);
+    if (failed) continue;  // who reads it says so
+    uint64_t from = std::min(piece.at, size);
+    const uint64_t end = from + std::min(piece.bytes, size - from);
+    Extents& have = brought_[piece.path];
+    // Behind what lies before it, and is here.
+    auto next = have.upper_bound(from);
+    if (next != have.begin()) from = std::max(from, std::prev(next)->second);
+    if (from >= end) continue;
+    wanted.push_back({piece.path, from, end - from});
+  }
+  if (wanted.empty()) return "";
+  ++trips_;
+  auto brought = read_answer(helper_->ask(wanted.dump()));
+  if (!brought) return llvm::toString(brought.takeError());
+  bytes_ += brought->bytes;
+  for (const auto& piece : wanted) {
+    Extents& have = brought_[piece[0].get<std::string>()];
+    uint64_t from = piece[1].get<uint64_t>(), end = from + piece[2].get<uint64_t>();
+    auto at = have.upper_bound(from);
+    if (at != have.begin() && std::prev(at)->second >= from) from = (--at)->first;
+    while (at != have.end() && at->first <= end) {
+      end = std::max(end, at->second);
+      at = have.erase(at);
+    }
+    have[from] = end;
+  }
+  return "";
+}
+
+std::string RemoteLogs::as_given(std::string text) const {
+  for (const auto& [url, folder] : here_) {
+    const std::string name = url_name(url);
+    for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; at += name.size())
+      text.replace(at, folder.size(), name);
+  }
+  return text;
+}
+
+void RemoteLogs::name_as_given(JudgedRuns& judged) const {
+  if (here_.empty()) return;
+  for (Run* run : {judged.a.get(), judged.b.get()}) {
+    run->dir = as_given(run->dir);
+    for (ProcessLog& log : run->processes) log.path = as_given(log.path);
+  }
+}
+
+std::string RemoteLogs::told() const {
+  if (!helper_) return "";
+  return "brought " + byte_amount(bytes_) + " of " + byte_amount(all_bytes_) + " in " +
+         std::to_string(trips_) + " round trip" + (trips_ == 1 ? "" : "s");
+}
+
+}  // namespace opguard
