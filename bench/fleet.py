@@ -1,6 +1,7 @@
 """Two runs of many ranks or many steps, compared without reading what they agree in.
 
-    bench/fleet.py [--steps N] [--records N] [--ranks N] [--per-rank N] [--merged N] [--repeats N] [--objects N] [--work DIR] [--json FILE]
+    bench/fleet.py [--only NAME,...] [--steps N] [--records N] [--ranks N] [--per-rank N] [--merged N] [--repeats N] [--objects N]
+                   [--work DIR] [--json FILE] [--table DOCUMENT]
 
     steps    two runs of N steps of some 40 records, equal and with one step otherwise: what is read to find it
     records  two equal runs of N records in all: the time to know it, and that of `align --read differing`
@@ -14,6 +15,7 @@
 
 Logs are made up (bench/fleet_logs.cc), but for `against`, which is torch; the comparison is the product's. Workers are
 processes of `opguard align --part`, begun again where one is lost. Exit code 0 if the planted operator is named each time.
+--only keeps the other results of the file. With --table nothing runs: the document's part is written from the file.
 """
 import argparse
 import json
@@ -30,9 +32,12 @@ import threading
 import time
 from pathlib import Path
 
+from marks import put, table
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
+SECTIONS = ("steps", "records", "ranks", "merged", "against", "objects")
 STEPS, PARTS_AT = 200, 37
 TRAINING = """
 import sys, time, torch
@@ -117,8 +122,8 @@ class Bench:
         return {"records": found["records"], "log_bytes_a_record": round(size / found["records"], 2), "index_bytes_a_record": round(index / found["records"], 3),
                 "equal": found, "align_s": round(seconds, 3), "align_mb": round(memory), "identical": code == 0}  # fmt: skip
 
-    def part(self, a, b, number, of, out):
-        return [self.o.opguard, "align", a, b, "--part", f"{number}/{of}", "-o", out, "--read", "differing"]
+    def part(self, a, b, number, of, out, read="differing"):
+        return [self.o.opguard, "align", a, b, "--part", f"{number}/{of}", "-o", out, "--read", read]
 
     def pooled(self, a, b, of, workers, kill=None):
         """Seconds; peak MB of a worker; how many were lost. kill: the number of the part whose first worker is killed."""
@@ -263,6 +268,49 @@ class Bench:
                 "named": last == PARTS_AT and code == aligned.returncode == 1 and (pivot.get("boundary"), pivot.get("step")) == ("train.mul:eeee", PARTS_AT)}  # fmt: skip
 
 
+def is_right(name, found):
+    """Whether what was planted is what was found."""
+    if name == "objects":
+        return all(found[way]["same"] for way in ("equal", "differing"))
+    return all(found.get(key, True) for key in ("found", "same_pivot", "named", "identical", "same_with_a_killed_worker"))
+
+
+def said(found):
+    """What the document says of the results that are there: asked, measured."""
+    rows = []
+
+    def row(what, asked, measured):
+        rows.append([what, asked, measured])
+
+    if steps := found.get("steps"):
+        reads = steps["differing"]["reads"]
+        row(f"first of {steps['steps']:,} steps that differs", "40 reads", f"{reads} reads, {steps['differing']['bytes'] / 1000:.0f} kB, {steps['differing']['ms']:.2f} ms")
+        row("the verdict of it, by `--read differing`", "that of `--read all`",
+            f"{'the same' if steps['same_pivot'] else 'another'}; {steps['differing_s']:.2f} s instead of {steps['all_s']:.2f} s")  # fmt: skip
+    if records := found.get("records"):
+        row(f"two equal runs of {records['records']:,} records", "50 ms after opening",
+            f"{records['equal']['ms']:.2f} ms, {records['equal']['bytes'] / 1000:.0f} kB; `align` in all {1000 * records['align_s']:.0f} ms")  # fmt: skip
+        row("the digests of a record, of steps of 3,000", "2 bytes", f"{records['index_bytes_a_record']} bytes beside {records['log_bytes_a_record']} of the log")
+    if ranks := found.get("ranks"):
+        row(f"{ranks['ranks']:,} ranks of {ranks['records_a_rank']:,} records, 2 workers against 1", "1.8 times",
+            f"{ranks['times']} times: {ranks['one_worker_s']:.0f} s, {ranks['two_workers_s']:.0f} s")  # fmt: skip
+        row("peak memory of a worker", "1 GiB", f"{ranks['worker_mb']} MiB")
+        row("a worker killed in the middle", "the same result", f"{ranks['killed']} killed; {'the same' if ranks['same_with_a_killed_worker'] else 'another'} result")
+        row("the planted operator", "named", f"{'named' if ranks['named'] else 'not named'}: rank {ranks['rank']}, step {ranks['step']}")
+        row("a part that is missing", "`inconclusive`", f"`{ranks['without_a_part']}`")
+    if merged := found.get("merged"):
+        row(f"merge of {merged['ranks']:,} ranks", "30 s, 4 GiB", f"{merged['merge_s']} s, {merged['merge_mb']:,} MiB; {merged['bytes_a_rank']} bytes a rank")
+    if against := found.get("against"):
+        row("`run --against`, time of the loop", "1.02", f"{against['ratio']:.3f}")
+        row(f"`run --against` of a run that parts in step {against['parts_at']}", f"ends in step {against['parts_at']}, with `align`'s verdict",
+            f"ended behind step {against['ended_behind_step']}; {'the same' if against['named'] else 'another'} operator")  # fmt: skip
+    if objects := found.get("objects"):
+        for way in ("equal", "differing"):
+            one = objects[way]
+            row(f"{objects['ranks']} ranks of {objects['steps']:,} steps in an S3 server, {way}", "", f"{one['brought']} of {one['of']} brought, in {one['round_trips']} round trips")
+    return table(["what", "asked", "measured"], rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100_000)
@@ -272,22 +320,33 @@ def main():
     parser.add_argument("--merged", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--objects", type=int, default=2000, help="steps of the logs in object storage")
+    parser.add_argument("--only", default=",".join(SECTIONS), metavar="NAME,...")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--table", type=Path, metavar="DOCUMENT")
     o = parser.parse_args()
+    if o.table:
+        put(o.table, "fleet", said(json.loads(o.json.read_text())))
+        return 0
+    names = o.only.split(",")
+    if unknown := set(names) - set(SECTIONS):
+        parser.error("--only: no section " + ", ".join(sorted(unknown)))
+    if "merged" in names and "ranks" not in names:
+        parser.error("--only: merged is of the parts that ranks makes")
     o.opguard, o.maker, o.finder = o.build / "src" / "cli" / "opguard", o.build / "bench" / "fleet_logs", o.build / "bench" / "equal_start"
     bench = Bench(o)
-    results = {"cores": len(os.sched_getaffinity(0))}
-    for name in ("steps", "records", "ranks", "merged", "against", "objects"):
-        results[name] = getattr(bench, name)()
-        print(name, json.dumps(results[name]), flush=True)
+    results = json.loads(o.json.read_text()) if o.json and o.json.exists() else {}
+    results["cores"] = len(os.sched_getaffinity(0))
+    right = True
+    for name in names:
+        results[name] = found = getattr(bench, name)()
+        right = right and is_right(name, found)
+        print(name, json.dumps(found), flush=True)
         if o.json:
             o.json.write_text(json.dumps(results, indent=1) + "\n")
     shutil.rmtree(bench.work, ignore_errors=True)
-    found = results["steps"]["found"] and results["steps"]["same_pivot"] and results["ranks"]["named"] and results["against"]["named"]
-    found = found and all(results["objects"][way]["same"] for way in ("equal", "differing"))
-    return 0 if found else 1
+    return 0 if right else 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include "session/align_on.h"
 #include "session/align_part.h"
 #include "session/remote_logs.h"
+#include "support/url.h"
 
 namespace opguard {
 

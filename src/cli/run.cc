@@ -5,6 +5,7 @@
 #include "cli/report_options.h"
 #include "session/record_program.h"
 #include "session/remote_logs.h"
+#include "support/url.h"
 
 namespace opguard {
 
@@ -24,12 +25,13 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->add_option("--seed", opt->seed, "Seed of --deterministic [0]")
       ->type_name("N")
       ->needs(deterministic);
-  command
-      ->add_option(
-          "--mode", opt->mode,
-          "Record default, full, sketch, trusted, sdc or off (opguard help runtime) [default]")
-      ->type_name("MODE")
-      ->check(CLI::IsMember({"default", "full", "sketch", "trusted", "sdc", "off"}));
+  CLI::Option* mode =
+      command
+          ->add_option("--mode", opt->mode,
+                       "Record default, full, sketch, trusted, sdc or off (opguard help runtime) "
+                       "[default; with --against that of the earlier run]")
+          ->type_name("MODE")
+          ->check(CLI::IsMember({"default", "full", "sketch", "trusted", "sdc", "off"}));
   command
       ->add_option("--trusted", opt->trusted,
                    "Skip these operators too in mode trusted: names, or -NAME for one to record, "
@@ -150,8 +152,9 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->footer(
       "After --: the program, as you start it.\n"
       "Exits with the program's exit code; 2 if it could not be started or a transplant not done.");
-  command->callback([opt, command, &run] {
+  command->callback([opt, command, mode, &run] {
     opt->command = program_words(*command);
+    opt->mode_as_against = mode->empty();
     run = [opt] { return record_program(*opt); };
   });
 }

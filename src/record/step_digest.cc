@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "record/format.h"
+#include "record/generators.h"
 
 namespace opguard {
 
@@ -47,10 +48,13 @@ uint64_t StepDigester::text(uint32_t string) const {
 
 void StepDigester::add_texts(const Batch& batch) {
   Cursor strings(batch.strings.bytes);
-  for (uint32_t i = 0; i < batch.strings.count; ++i) strings_.push_back(hash_of(strings.text()));
+  for (uint32_t i = 0; i < batch.strings.count; ++i) {
+    const std::string text = strings.text();
+    if (of_generators(text)) of_generators_.insert(static_cast<uint32_t>(strings_.size()));
+    strings_.push_back(hash_of(text));
+  }
   Cursor metas(batch.metas.bytes);
   for (uint32_t i = 0; i < batch.metas.count; ++i) metas_.push_back(meta_hash(metas));
-  for (const Gap& gap : batch.gaps) lose(gap.records);
 }
 
 bool StepDigester::is_garbage(const Slot& slot) const {
@@ -79,13 +83,39 @@ void StepDigester::digest_slot(const Slot& slot, uint64_t& a, uint64_t& b) {
   take_in(a, b, slot.value.m);
 }
 
+bool StepDigester::is_moved(const Slot& slot) {
+  GeneratorState& state = generators_.try_emplace(slot.name, slot.value).first->second;
+  state.moved |= slot.value != state.first;
+  return state.moved;
+}
+
+// exact: of the event without its slots. A generator that one run alone has is no difference, as
+// long as nobody draws from it.
+void StepDigester::add_generators(const Event& event, const Slot* slots, StepDigest exact) {
+  StepDigest moved = exact;
+  bool all_moved = true;
+  for (uint32_t i = 0; i < event.slot_count; ++i) {
+    if (slots[i].flags & kUnreadable) continue;
+    Slot state = slots[i];
+    state.index = 0;  // by name
+    digest_slot(state, exact.a, exact.b);
+    if (is_moved(state))
+      digest_slot(state, moved.a, moved.b);
+    else
+      all_moved = false;
+  }
+  GeneratorDigest& now = now_.generators;
+  now.moved += moved.a ^ moved.b;
+  now.exact += exact.a ^ exact.b;
+  now.unmoved += !all_moved;
+  ++now.events;
+}
+
 void StepDigester::add(const Event& event, const Slot* slots) {
   if (!began_ || event.step > now_.step) {
     if (began_) over_.push_back(now_);
-    const uint64_t lost = began_ ? 0 : now_.lost;
     now_ = {};
     now_.step = event.step;
-    now_.lost = lost;
     began_ = true;
   }
   uint64_t a = kOdd, b = kOtherOdd;
@@ -97,12 +127,14 @@ void StepDigester::add(const Event& event, const Slot* slots) {
   // kNone is another text than any that a log has, the empty one too.
   for (const uint32_t string : {event.node, event.scalars, event.results, event.group})
     take_in(a, b, text(string));
+  ++now_.events;
+  now_.records += event.slot_count;
+  if (event.kind == EventKind::state && of_generators_.contains(event.boundary))
+    return add_generators(event, slots, {a, b});
   take_in(a, b, event.sequence | uint64_t{event.slot_count} << 32);
   for (uint32_t i = 0; i < event.slot_count; ++i) digest_slot(slots[i], a, b);
   now_.digest.a += a;
   now_.digest.b += b;
-  ++now_.events;
-  now_.records += event.slot_count;
 }
 
 void StepDigester::finish() {

@@ -9,6 +9,14 @@
 // Counterexample: `out = torch.empty(4)`. What is there is whatever the memory held: its value is
 // left out here, wherever it is read, as compare_events() leaves it out.
 //
+// The states of random generators have digests of their own. A program that never seeds numpy
+// begins each run with another state of it, and that alone makes no run another one:
+//
+//   step     numpy.random's state     in run a   in run b
+//   0        as the process began      77ab       5d02      unmoved: counts as equal
+//   1        nobody drew from it       77ab       5d02
+//   2        a shuffle drew from it    9f31       0c4e      moved: the steps differ
+//
 // What takes part of an event: boundary, kind, phase, flags, node, occurrence, micro-batch, group,
 // sequence, the texts of arguments and results. Of each slot: kind, place, name, flags, type, shape
 // and value. What does not: times, threads, streams, addresses, memory blocks, versions, devices.
@@ -19,6 +27,7 @@
 #include <compare>
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -34,23 +43,30 @@ struct StepDigest {
   auto operator<=>(const StepDigest&) const = default;
 };
 
+// The records of generators' states in a step. `exact` is a digest of all of them, `moved` of those
+// that are not what they were at the log's first record.
+struct GeneratorDigest {
+  uint64_t moved = 0, exact = 0;
+  uint64_t events = 0, unmoved = 0;  // records; those with a state that never moved before
+  bool operator==(const GeneratorDigest&) const = default;
+};
+
 // The events of a log between two changes of its step.
 struct DigestedStep {
   uint32_t step = 0;
   uint64_t events = 0, records = 0;
-  uint64_t lost = 0;  // records that are missing among them
-  StepDigest digest;
+  StepDigest digest;  // of all events but those of generators
+  GeneratorDigest generators;
   bool operator==(const DigestedStep&) const = default;
 };
 
 class StepDigester {
  public:
-  // The strings and shapes of a batch, before its events; its losses.
+  // The strings and shapes of a batch, before its events.
   void add_texts(const Batch& batch);
   // The next event as it comes into the log. One that began in an earlier step counts where it
   // ended.
   void add(const Event& event, const Slot* slots);
-  void lose(uint64_t records) { now_.lost += records; }
 
   // Steps that are over, each once, in order.
   std::vector<DigestedStep> take_over() { return std::exchange(over_, {}); }
@@ -59,11 +75,20 @@ class StepDigester {
 
  private:
   void digest_slot(const Slot& slot, uint64_t& a, uint64_t& b);
+  void add_generators(const Event& event, const Slot* slots, StepDigest exact);
+  bool is_moved(const Slot& slot);
   bool is_garbage(const Slot& slot) const;
   void note_garbage(const Slot& slot);
   uint64_t text(uint32_t string) const;
 
-  std::vector<uint64_t> strings_, metas_;  // a hash of each
+  std::vector<uint64_t> strings_, metas_;       // a hash of each
+  std::unordered_set<uint32_t> of_generators_;  // strings: boundaries of their states
+  // By generator: its first state, until it had another one.
+  struct GeneratorState {
+    Fingerprint first;
+    bool moved = false;
+  };
+  std::unordered_map<uint32_t, GeneratorState> generators_;
   // Blocks that torch.empty left, with the elements that it left there.
   std::unordered_map<uint32_t, uint64_t> garbage_;
   bool began_ = false;

@@ -44,11 +44,11 @@ std::string code(const StepEntry& entry) {
   std::string out;
   put_u32(out, kEntryKind);
   put_u32(out, entry.step.step);
-  for (const uint64_t v : {entry.step.digest.a, entry.step.digest.b, entry.chain.a, entry.chain.b,
-                           entry.events_before, entry.records_before})
-    put_u64(out, v);
   for (const uint64_t v :
-       {entry.step.events, entry.step.records, entry.step.lost, entry.lost_before})
+       {entry.step.digest.a, entry.step.digest.b, entry.chain.a, entry.chain.b, entry.moved_chain,
+        entry.exact_before, entry.events_before, entry.records_before})
+    put_u64(out, v);
+  for (const uint64_t v : {entry.step.events, entry.step.records, entry.unmoved_before})
     put_u32(out, static_cast<uint32_t>(std::min<uint64_t>(v, kNone)));
   put_u64(out, entry.chunk_at);
   return out;
@@ -60,12 +60,11 @@ StepEntry decode_entry(std::string_view bytes) {
   auto u32 = [&] { return load_u32(std::exchange(at, at + 4)); };
   StepEntry entry;
   entry.step.step = load_u32(bytes.data() + 4);
-  for (uint64_t* v : {&entry.step.digest.a, &entry.step.digest.b, &entry.chain.a, &entry.chain.b,
-                      &entry.events_before, &entry.records_before})
-    *v = u64();
   for (uint64_t* v :
-       {&entry.step.events, &entry.step.records, &entry.step.lost, &entry.lost_before})
-    *v = u32();
+       {&entry.step.digest.a, &entry.step.digest.b, &entry.chain.a, &entry.chain.b,
+        &entry.moved_chain, &entry.exact_before, &entry.events_before, &entry.records_before})
+    *v = u64();
+  for (uint64_t* v : {&entry.step.events, &entry.step.records, &entry.unmoved_before}) *v = u32();
   entry.chunk_at = u64();
   return entry;
 }
@@ -75,7 +74,7 @@ std::string code(const StepIndexEnd& end) {
   put_u32(out, kEndKind);
   put_u32(out, 0);
   for (const uint64_t v : {end.events, end.records, end.lost, end.chunks, end.chunk_chain,
-                           end.chain.a, end.chain.b, end.stretch_entries, end.removed})
+                           end.stretch_entries, end.removed, end.exact_chain, end.unmoved})
     put_u64(out, v);
   return out;
 }
@@ -84,15 +83,23 @@ StepIndexEnd decode_end(std::string_view bytes) {
   const char* at = bytes.data() + 8;
   StepIndexEnd end;
   for (uint64_t* v : {&end.events, &end.records, &end.lost, &end.chunks, &end.chunk_chain,
-                      &end.chain.a, &end.chain.b, &end.stretch_entries, &end.removed})
+                      &end.stretch_entries, &end.removed, &end.exact_chain, &end.unmoved})
     *v = load_u64(std::exchange(at, at + 8));
   return end;
+}
+
+// The chain of generators' states, from that of the steps before.
+uint64_t chain_generators(uint64_t before, const DigestedStep& step, uint64_t digest) {
+  for (const uint64_t word : {uint64_t{step.step}, step.generators.events, digest})
+    before = mix((before ^ word) + 0x9e3779b97f4a7c15u);
+  return before;
 }
 
 }  // namespace
 
 StepDigest chain_steps(StepDigest before, const DigestedStep& step) {
-  for (const uint64_t word : {uint64_t{step.step}, step.events, step.digest.a, step.digest.b}) {
+  for (const uint64_t word :
+       {uint64_t{step.step}, step.events - step.generators.events, step.digest.a, step.digest.b}) {
     before.a = mix((before.a ^ word) + 0x9e3779b97f4a7c15u);
     before.b = mix((std::rotl(before.b, 23) + word) ^ 0xc2b2ae3d27d4eb4fu);
   }
@@ -138,10 +145,12 @@ void StepIndexWriter::add(const std::vector<DigestedStep>& steps) {
   for (const DigestedStep& step : steps) {
     next_.step = step;
     next_.chain = chain_steps(next_.chain, step);
+    next_.moved_chain = chain_generators(next_.moved_chain, step, step.generators.moved);
     waiting_.push_back(next_);
+    next_.exact_before = chain_generators(next_.exact_before, step, step.generators.exact);
     next_.events_before += step.events;
     next_.records_before += step.records;
-    next_.lost_before += step.lost;
+    next_.unmoved_before += step.generators.unmoved;
   }
   put_placed();
 }
@@ -199,8 +208,9 @@ void StepIndexWriter::put(std::string entries) {
 void StepIndexWriter::end(uint64_t lost, uint64_t removed, uint64_t chunks, uint64_t chunk_chain) {
   if (!error_.empty() || !file_.is_open() || !waiting_.empty()) return;
   put_stretches();
-  const StepIndexEnd end{next_.events_before, next_.records_before, lost,   chunks, chunk_chain,
-                         next_.chain,         stretch_entries_,     removed};
+  const StepIndexEnd end{next_.events_before, next_.records_before, lost,    chunks,
+                         chunk_chain,         stretch_entries_,     removed, next_.exact_before,
+                         next_.unmoved_before};
   file_.finish(sealed(code(end), salt_, entries_), error_);
 }
 

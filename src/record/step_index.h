@@ -38,24 +38,26 @@ struct LogExtent {
 struct StepEntry {
   DigestedStep step;
   uint64_t chunk_at = 0;        // in the log: the chunk that holds its first event
-  StepDigest chain;             // of this step and of all before it
+  StepDigest chain;             // of this step and of all before it, without generators
+  uint64_t moved_chain = 0;     // of generators' states that moved, as well
+  uint64_t exact_before = 0;    // chain of all generators' states, of the steps before it
   uint64_t events_before = 0;   // in the log
   uint64_t records_before = 0;  // as well
-  uint64_t lost_before = 0;
+  uint64_t unmoved_before = 0;  // of these events, those with a generator that had not moved
   bool operator==(const StepEntry&) const = default;
 };
 
 // What the end of an index says: of all steps, and of the log.
 struct StepIndexEnd {
   uint64_t events = 0, records = 0, lost = 0;
-  uint64_t chunks = 0, chunk_chain = 0;  // of the log: ChunkChain
-  StepDigest chain;                      // of all steps
-  uint64_t stretch_entries = 0;          // entries of stretches, behind those of steps
-  uint64_t removed = 0;                  // events, the first ones: `run --keep`
+  uint64_t chunks = 0, chunk_chain = 0;   // of the log: ChunkChain
+  uint64_t stretch_entries = 0;           // entries of stretches, behind those of steps
+  uint64_t removed = 0;                   // events, the first ones: `run --keep`
+  uint64_t exact_chain = 0, unmoved = 0;  // of all steps
   bool operator==(const StepIndexEnd&) const = default;
 };
 
-// The chain of all steps up to `step`, from that of those before it.
+// The chain of all steps up to `step`, from that of those before it. Without generators' states.
 StepDigest chain_steps(StepDigest before, const DigestedStep& step);
 
 // The name of a log's index: of "x.log" and of "x.log.incomplete", "x.steps".

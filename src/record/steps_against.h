@@ -4,8 +4,9 @@
 //   b   step 36: 9f31   step 37: 0c4e                      as its log's thread digests it: parted
 //   37
 //
-// What is compared is all up to a step, as equal_start.h compares it. Once the runs have parted
-// they stay so: nothing more is read.
+// What is compared is all up to a step, as equal_start.h compares it, but for the states of random
+// generators. What they do shows in values. Once the runs have parted they stay so: nothing more is
+// read.
 //
 // Counterexample: run b goes on behind run a's last step. It has not parted by that.
 // The cost: one entry of 96 bytes a step, read 42 at a time.

@@ -204,7 +204,6 @@ void LogWriter::complete(Event& event, Slot* slots) {
   made_late_.fetch_add(done.lost, std::memory_order_relaxed);
   dropped_.fetch_add(done.lost, std::memory_order_relaxed);
   chunks_.lose(done.lost);
-  digests_.lose(done.lost);
 }
 
 void LogWriter::encode(Batch& batch) {

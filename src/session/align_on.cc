@@ -10,6 +10,7 @@
 #include "support/exit_code.h"
 #include "support/launch.h"
 #include "support/package_script.h"
+#include "support/url.h"
 
 namespace opguard {
 namespace {

@@ -15,6 +15,7 @@
 #include "support/exit_code.h"
 #include "support/progress.h"
 #include "support/say.h"
+#include "support/url.h"
 #include "support/write_file.h"
 
 namespace opguard {

@@ -8,6 +8,7 @@
 #include "support/diagnostics.h"
 #include "support/progress.h"
 #include "support/say.h"
+#include "support/url.h"
 
 namespace opguard {
 

@@ -15,6 +15,7 @@
 #include "record/step_index.h"
 #include "record/step_window.h"
 #include "session/check.h"
+#include "session/earlier_run.h"
 #include "session/follow_run.h"
 #include "session/log_folder.h"
 #include "session/program_texts.h"
@@ -27,6 +28,7 @@
 #include "support/launch.h"
 #include "support/say.h"
 #include "support/text.h"
+#include "support/url.h"
 #include "tensor/selection.h"
 
 namespace opguard {
@@ -202,17 +204,6 @@ bool print_recorded(const RecordOptions& opt, const LogFolder& folder, const fs:
   return done;
 }
 
-// "" or why no run can be compared with these logs while it goes on.
-std::string not_indexed(const std::string& dir) {
-  std::string error;
-  const std::vector<std::string> logs = log_files(dir, error);
-  if (logs.empty()) return error;
-  for (const std::string& log : logs)
-    if (StepIndex index; !index.open(step_index_path(log)))
-      return index.why() + "; it was recorded by an opguard that wrote no index of steps";
-  return "";
-}
-
 std::string lines(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += text + "\n";
@@ -299,6 +290,11 @@ int record_program(RecordOptions opt) {
   std::error_code ec;
   std::string wrong;
   if (!check_selections(opt, wrong)) return fail(wrong);
+  if (!opt.against.empty()) {
+    auto earlier = read_earlier_run(opt.against);
+    if (!earlier) return fail(llvm::toString(earlier.takeError()));
+    if (opt.mode_as_against && !earlier->mode.empty()) opt.mode = earlier->mode;
+  }
   StepWindow window;
   if (!read_window(opt, window, wrong)) return fail(wrong);
   if (opt.mode != "sketch" && (!opt.slices.empty() || opt.jitter))
@@ -344,7 +340,6 @@ int record_program(RecordOptions opt) {
     for (auto& variable : control_environment(opt.seed)) launched.environment.push_back(variable);
 
   if (!opt.against.empty()) {
-    if (std::string why = not_indexed(opt.against); !why.empty()) return fail(why);
     opt.against = fs::absolute(opt.against, ec).string();
     launched.environment.emplace_back("OPGUARD_AGAINST", opt.against);
     launched.environment.emplace_back("OPGUARD_ON_PARTING", opt.on_parting);

@@ -20,7 +20,7 @@ struct RecordOptions {
   std::optional<uint32_t> from_step;
   uint32_t every = 1;
   // Of a program that resumes: the number of its first step.
-  uint32_t first_step = 0;  // of a program that resumes: the number of its first step
+  uint32_t first_step = 0;
   // The last so many are kept in memory, and written when a watcher says so:
   // docs/guide/longjobs.md.
   uint32_t ring = 0;
@@ -40,6 +40,7 @@ struct RecordOptions {
   // Each step is compared with the logs of an earlier run; "stop" ends it in the step in which it
   // parts, "report" says so.
   std::string against, on_parting = "stop";
+  bool mode_as_against = false;  // in the mode of that run
   ReportOptions report{};  // of the verdict behind it
   bool hint = true;        // what to do next is said
 };

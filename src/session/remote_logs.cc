@@ -9,6 +9,7 @@
 #include "session/helper_answer.h"
 #include "support/diagnostics.h"
 #include "support/package_script.h"
+#include "support/url.h"
 
 namespace opguard {
 namespace {
@@ -31,21 +32,6 @@ fs::path folder_of_url(const std::string& url) {
 }
 
 }  // namespace
-
-bool is_url(std::string_view dir) {
-  const size_t end = dir.find("://");
-  return end != std::string_view::npos && end > 0 &&
-         dir.substr(0, end).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+.-") ==
-             std::string_view::npos;
-}
-
-std::string url_name(const std::string& dir) {
-  if (!is_url(dir)) return dir;
-  std::string name = dir.substr(0, dir.find('?'));
-  const size_t begin = name.find("://") + 3, at = name.find('@', begin);
-  if (at < name.find('/', begin)) name.erase(begin, at + 1 - begin);
-  return name;
-}
 
 llvm::Expected<std::unique_ptr<RemoteLogs>> RemoteLogs::open(
     const std::vector<std::string>& folders, const std::string& python) {
@@ -89,6 +75,8 @@ std::string RemoteLogs::here(const std::string& folder) const {
 std::string RemoteLogs::bring_pieces(const std::vector<FilePiece>& pieces) {
   nlohmann::json wanted = nlohmann::json::array();
   for (const FilePiece& piece : pieces) {
+    // The other side's logs may lie here.
+    if (!piece.path.starts_with(work_->path())) continue;
     std::error_code failed;
     const uint64_t size = fs::file_size(piece.path, failed);
     if (failed) continue;  // who reads it says so

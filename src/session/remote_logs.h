@@ -9,9 +9,9 @@
 // python/opguard/bring_logs.py, with pyarrow or fsspec. What was brought once is not asked for
 // again.
 //
-// Counterexample: a log that is written over meanwhile. If it became shorter, that is an error; else
-// the checksums of its chunks tell.
-// The cost: a process, and a round trip for what is needed at a time.
+// Counterexample: a log that is written over meanwhile. If it became shorter, that is an error;
+// else the checksums of its chunks tell. The cost: a process, and a round trip for what is needed
+// at a time.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,6 @@
 #include "support/conversation.h"
 
 namespace opguard {
-
-// "s3://bucket/run": what has a scheme.
-bool is_url(std::string_view dir);
-// It as it may be shown: without a key, and without what follows a `?`. Any other folder: itself.
-std::string url_name(const std::string& dir);
 
 class RemoteLogs {
  public:

@@ -6,6 +6,7 @@
 #include "support/package_script.h"
 #include "support/say.h"
 #include "support/text.h"
+#include "support/url.h"
 
 namespace opguard {
 namespace {

@@ -33,6 +33,9 @@ enum class Change : uint8_t {
   shorter,      // it ends some steps early
   outer,        // what the call around all steps gives back
   parameter,    // a parameter is written to, unseen, between two steps
+  unseeded,     // a generator began with another state, and nobody draws from it
+  drawn,        // it did so, and somebody draws, for no value of the model
+  stale,        // an operator reads, in new memory, what was read in the first step
   several,      // two of these, at different steps
   count
 };
@@ -42,6 +45,7 @@ struct MadeTraining {
   Change change = Change::none;
   bool second = false;   // the run that has the change
   bool garbage = false;  // it reads what torch.empty left
+  bool partly = false;   // some operators are not recorded
 
   uint32_t steps = 0, ranks = 1;
   SegmentLimits segments{};
@@ -209,7 +213,13 @@ class Rank {
     Event event = made_event("<state>", EventKind::state);
     const uint64_t state = mix(made_.seed ^ (step_ * 31)) + (is_from(Change::generator) ? 1000 : 0);
     generator_ = state;
-    add(event, {slot(SlotKind::in, {state, 0}, 0, 0, "torch.cpu")});
+    uint64_t other = 77;
+    for (const Change kind : {Change::unseeded, Change::drawn})
+      if (is(kind, ~0u)) other = 78;
+    const bool draws = kinds_[0] == Change::drawn || kinds_[1] == Change::drawn;
+    if (draws && rank_ == hit_rank_ && step_ >= at_step_) other = mix(other + step_);
+    add(event, {slot(SlotKind::in, {state, 0}, 0, 0, "torch.cpu"),
+                slot(SlotKind::in, {other, 0}, 1, 0, "numpy")});
   }
 
   Value layer(uint32_t l, Value x) {
@@ -221,6 +231,8 @@ class Rank {
       uint64_t salt = k + 7 * l;
       if (is_here(l, k) && is_from(Change::scalar)) scalars = "dim=0", salt += 1000;
       std::vector<Value> reads = {x};
+      if (made_.partly && k == 1) reads[0] = fresh(mix(x.bits + 9));
+      if (is_here(l, k) && is(Change::stale, step_)) reads[0] = fresh(first_batch_);
       if (k == 0) reads.push_back(parameters_[l]);
       if (k == 1 && l == 0 && step_ % 4 == steps_of_table_) reads.push_back(seen_table());
       uint64_t bits = salt;
@@ -260,6 +272,7 @@ class Rank {
     forward_.clear();
     const Value batch =
         fresh(mix(made_.seed * 3 + step_ * 11 + rank_) ^ (is(Change::input, step_) ? 32 : 0));
+    if (step_ == 0) first_batch_ = batch.bits;
     operate("train.next:data", {}, batch);
     Value x = layer(0, batch);
     if (noise_ != 0) {
@@ -326,6 +339,7 @@ class Rank {
   uint32_t at_step_ = 0, at_step_2_ = 0, at_layer_ = 0, at_operator_ = 0, steps_of_table_ = 0;
   uint32_t begin_ = 0;
   uint64_t gradient_ = 0, hit_rank_ = 0, generator_ = 0, clock_ = 0, noise_ = 0, last_ = 0;
+  uint64_t first_batch_ = 0;
   bool wraps_ = false;
   Change kinds_[2] = {Change::none, Change::none};
   Value table_;

@@ -21,7 +21,8 @@ data = [torch.randn(4, 8) for _ in range(40)]
 for step, x in enumerate(data):
     h = og("train.model:cccc", model)(x)
     y = og("train.mul:eeee", h) * (SCALE if step == 17 else 1.0)
-    loss = og("train.mean:dddd", (y * y).mean)()
+    squares = og("train.pow:hhhh", y.pow)(2)
+    loss = og("train.mean:dddd", squares.mean)()
     optimizer.zero_grad()
     og("train.backward:ffff", loss.backward)()
     og("train.step:gggg", optimizer.step)()

@@ -303,7 +303,7 @@ def test_the_verdict_is_that_of_logs_here(b, runs, opguard, tmp_path):
     wanted = opguard("align", runs["a"][0], runs["same" if b == "up" else b][0], "--read", "differing", "--json", tmp_path / "here.json")
     got = align(opguard, runs["a"][1], runs[b][1], "--read", "differing", "--json", tmp_path / "there.json")
     assert got.returncode == wanted.returncode == (1 if b == "b" else 0), got.stdout + got.stderr
-    assert re.search(r"note: brought \\S+ \\S+ of \\S+ \\S+ in \\d+ round trips?", got.stderr), got.stderr
+    assert re.search(r"note: brought \S+ \S+ of \S+ \S+ in \d+ round trips?", got.stderr), got.stderr
     here, there = (json.loads((tmp_path / name).read_text()) for name in ("here.json", "there.json"))
     assert here.get("pivot") == there.get("pivot") and here["verdict"] == there["verdict"]
     text = (tmp_path / "there.json").read_text() + got.stdout + got.stderr
@@ -312,7 +312,7 @@ def test_the_verdict_is_that_of_logs_here(b, runs, opguard, tmp_path):
 
 def test_one_side_may_be_here(runs, opguard):
     ran = align(opguard, runs["a"][0], runs["b"][1])
-    assert ran.returncode == 1 and "train.mul" in ran.stdout and "s3://logs/b" in ran.stdout + ran.stderr, ran.stdout + ran.stderr
+    assert ran.returncode == 1 and "train.mul" in ran.stdout and "note: brought" in ran.stderr, ran.stdout + ran.stderr
 
 
 def test_parts_and_workers_read_the_store(runs, opguard, tmp_path):

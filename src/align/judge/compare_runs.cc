@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "align/judge/random_state.h"
 #include "align/pair/common_end.h"
 #include "align/pair/common_steps.h"
 #include "align/pair/equal_start.h"
@@ -53,6 +54,9 @@ bool is_settled(const Conclusion& found, const Run& a, const EqualStart& start) 
     if (both.a < 0 || both.b < 0) return false;
   // What began in a step that is not read ends the certificate there.
   if (first_unequal(found, a) < start.step) return false;
+  // Since when a generator differs that was drawn from, and how often: of all of the run.
+  for (const StateDifference& state : verdict.states)
+    if (state.from_start && matters(state)) return false;
   if (verdict.outcome == Outcome::identical) return true;
   if (verdict.candidates.empty()) return false;
   for (const Pivot& pivot : verdict.candidates)
@@ -65,11 +69,13 @@ void add_equal_start(const EqualStart& start, IndexedRuns& indexed, const Run& a
                      Conclusion& found) {
   uint64_t& certified = found.alignment.certified_prefix;
   const uint32_t unequal = first_unequal(found, a);
+  const uint64_t equal = start.events - start.unmoved;
   found.alignment.pairs += start.events;
+  found.alignment.unequal += start.unmoved;
   // It began in a step that is not there to be read: what is before that step is certified.
-  certified = unequal < start.step ? indexed.events_before(unequal) : certified + start.events;
+  certified = unequal < start.step ? indexed.equal_before(unequal) : certified + equal;
   found.verdict.notes.push_back(
-      {{.kind = ReasonKind::equal_unread, .numbers = {start.events, start.steps, start.step}}});
+      {{.kind = ReasonKind::equal_unread, .numbers = {equal, start.steps, start.step}}});
 }
 
 // The step in which the runs part is not there to be read: nothing behind it is where they part.

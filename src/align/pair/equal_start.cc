@@ -17,6 +17,20 @@ std::string open_index(const std::string& log, StepIndex& index, const Bring* br
   return "";
 }
 
+// What a log holds before an entry of its index, or in all.
+struct StepsBefore {
+  uint64_t events = 0, records = 0, exact_chain = 0, unmoved = 0;
+};
+std::optional<StepsBefore> steps_before(StepIndex& index, uint64_t entry) {
+  if (entry == index.steps())
+    return StepsBefore{index.end()->events, index.end()->records, index.end()->exact_chain,
+                       index.end()->unmoved};
+  const std::optional<StepEntry> found = index.at(entry);
+  if (!found) return {};
+  return StepsBefore{found->events_before, found->records_before, found->exact_before,
+                     found->unmoved_before};
+}
+
 }  // namespace
 
 std::optional<IndexedRuns> IndexedRuns::open(const std::string& dir_a, const std::string& dir_b,
@@ -72,7 +86,7 @@ bool IndexedRuns::find_first_apart() {
     auto differ = [&both](uint64_t i) -> std::optional<bool> {
       const auto x = both.a.at(i), y = both.b.at(i);
       if (!x || !y) return {};
-      return x->chain != y->chain;
+      return x->chain != y->chain || x->moved_chain != y->moved_chain;
     };
     // Where all the common steps are equal there is nothing to search for.
     const auto last = differ(common - 1);
@@ -146,27 +160,45 @@ std::optional<std::vector<uint64_t>> IndexedRuns::first_entries_of(uint32_t step
 EqualStart IndexedRuns::start(uint32_t margin) {
   EqualStart start;
   const uint32_t first = first_apart_ == kNone ? last_ + 1 : first_apart_;
-  if (first < kept_from_) return start;  // what differs first is not there
+  // What differs first is not there, or not the step before it. Without that one it could not be
+  // told whether a generator differs since then or from the start.
+  if (first < kept_from_ || (first == kept_from_ && kept_from_ > 0)) return start;
   start.is_first_kept = kept_from_ > 0 && first - kept_from_ <= margin;
   if (first <= margin && !start.is_first_kept) return start;
-  start.step = start.is_first_kept ? kept_from_ : first - margin;
-  const auto from = first_entries_of(start.step, &Both::a);
+  const uint32_t step = start.is_first_kept ? kept_from_ : first - margin;
+  std::optional<Before> left_out = before(step);
+  if (!left_out) return {};
+  start.step = step;
+  start.steps = left_out->steps;
+  start.events = left_out->events;
+  start.records = left_out->records;
+  start.unmoved = left_out->unmoved;
+  start.from_a = std::move(left_out->from_a);
+  start.from_b = std::move(left_out->from_b);
+  return start;
+}
+
+// The steps before it are equal: both logs have as many entries there, and events.
+std::optional<IndexedRuns::Before> IndexedRuns::before(uint32_t step) {
+  const auto from = first_entries_of(step, &Both::a);
   if (!from) return {};
+  std::vector<IndexedEntry> of_b;
+  for (size_t i = 0; i < logs_.size(); ++i) of_b.push_back({&logs_[i].b, (*from)[i]});
+  if (!bring_entries(of_b, bring_)) return {};
+  Before all;
   for (size_t i = 0; i < logs_.size(); ++i) {
     Both& both = logs_[i];
-    uint64_t events = both.a.end()->events, records = both.a.end()->records;
-    if ((*from)[i] < both.a.steps()) {
-      const auto entry = both.a.at((*from)[i]);
-      if (!entry) return {};
-      events = entry->events_before;
-      records = entry->records_before;
-    }
-    start.from_a[both.path_a] = start.from_b[both.path_b] = events;
-    start.events += events;
-    start.records += records;
-    start.steps = std::max(start.steps, (*from)[i]);
+    const uint64_t entry = (*from)[i];
+    const std::optional<StepsBefore> a = steps_before(both.a, entry),
+                                     b = steps_before(both.b, entry);
+    if (!a || !b || a->events != b->events) return {};
+    all.from_a[both.path_a] = all.from_b[both.path_b] = a->events;
+    all.events += a->events;
+    all.records += a->records;
+    all.steps = std::max(all.steps, entry);
+    if (a->exact_chain != b->exact_chain) all.unmoved += a->unmoved;
   }
-  return start;
+  return all;
 }
 
 void IndexedRuns::end_behind(uint32_t steps, EqualStart& start) {
@@ -192,18 +224,9 @@ void IndexedRuns::end_behind(uint32_t steps, EqualStart& start) {
   start = std::move(ended);
 }
 
-uint64_t IndexedRuns::events_before(uint32_t step) {
-  const auto from = first_entries_of(step, &Both::a);
-  if (!from) return 0;
-  uint64_t events = 0;
-  for (size_t i = 0; i < logs_.size(); ++i) {
-    Both& both = logs_[i];
-    const bool all = (*from)[i] == both.a.steps();
-    const auto entry = all ? std::nullopt : both.a.at((*from)[i]);
-    if (!all && !entry) return 0;
-    events += all ? both.a.end()->events : entry->events_before;
-  }
-  return events;
+uint64_t IndexedRuns::equal_before(uint32_t step) {
+  const std::optional<Before> found = before(step);
+  return found ? found->events - found->unmoved : 0;
 }
 
 bool IndexedRuns::belong_to(const Run& a, const Run& b) const {

@@ -5,7 +5,8 @@
 //   b   steps 0 to 99,999      both logs are read from step 73,103 on
 //
 // Every step before it has equal events on both sides, whatever the order in which they came
-// (record/step_digest.h). So the pairs there are counted, and nothing more is asked of them.
+// (record/step_digest.h). So the pairs there are counted, and nothing more is asked of them. Among
+// them may be states of generators that differ from the start, and that nobody drew from.
 //
 // Counterexample: a log without an index, that lost records, or whose process was killed. Nothing
 // is told then, and all is read.
@@ -28,7 +29,8 @@ namespace opguard {
 struct EqualStart {
   uint32_t step = 0;     // the first that is read
   uint64_t steps = 0;    // that are not read, of the longest rank
-  uint64_t events = 0;   // of these, of each run, all ranks together: so many equal pairs
+  uint64_t events = 0;   // of these, of each run, all ranks together: so many pairs
+  uint64_t unmoved = 0;  // of these pairs: generators' states that differ, and nobody drew from
   uint64_t records = 0;  // of each run
   std::map<std::string, uint64_t> from_a, from_b;  // ReadOptions::from_event of each log
   // What is before it was removed (`run --keep`): more cannot be read.
@@ -63,8 +65,9 @@ class IndexedRuns {
   // Reads so many steps behind the first that differs, and no more. It stays as it is where no step
   // differs, or no log goes on.
   void end_behind(uint32_t steps, EqualStart& start);
-  // Of all ranks of a, in the steps before this one; 0 where an index cannot be read.
-  uint64_t events_before(uint32_t step);
+  // Pairs of all ranks in the steps before this one, one that does not differ: equal ones, as far
+  // as the digests tell. 0 where an index cannot be read.
+  uint64_t equal_before(uint32_t step);
   // Whether these are the logs that the indexes are of.
   bool belong_to(const Run& a, const Run& b) const;
 
@@ -78,6 +81,12 @@ class IndexedRuns {
   };
   bool find_first_apart();
   bool find_kept();
+  // What all logs hold before a step that does not differ.
+  struct Before {
+    uint64_t events = 0, records = 0, unmoved = 0, steps = 0;
+    std::map<std::string, uint64_t> from_a, from_b;  // events, by log
+  };
+  std::optional<Before> before(uint32_t step);
   // Of each log of one run the first entry that is of this step or of a later one; brought.
   std::optional<std::vector<uint64_t>> first_entries_of(uint32_t step, StepIndex Both::* run);
 

@@ -182,7 +182,7 @@ void Recorder::mark_micro_batch() {
   if (!counted) ++micro_batch_;
 }
 
-void Recorder::record_state() { record_states("<state>", Phase::forward, Py_False); }
+void Recorder::record_state() { record_states(kStepState, Phase::forward, Py_False); }
 
 void Recorder::record_generators(Phase phase, bool of_torch) {
   record_states(kGenerators, phase, of_torch ? Py_True : Py_False);

@@ -1,0 +1,26 @@
+#include "session/earlier_run.h"
+
+#include <vector>
+
+#include "record/record.h"
+#include "record/step_index.h"
+#include "support/diagnostics.h"
+
+namespace opguard {
+
+llvm::Expected<EarlierRun> read_earlier_run(const std::string& dir) {
+  std::string error;
+  const std::vector<std::string> logs = log_files(dir, error);
+  if (logs.empty()) return make_error(error);
+  for (const std::string& log : logs)
+    if (StepIndex index; !index.open(step_index_path(log)))
+      return make_error(index.why() +
+                        "; it was recorded by an opguard that wrote no index of steps");
+  // Of settings the first events of one log are enough.
+  ProcessLog first;
+  if (!read_log(logs[0], first, error, {.until_event = 1})) return make_error(error);
+  const auto mode = first.settings.find("mode");
+  return EarlierRun{mode == first.settings.end() ? "" : mode->second};
+}
+
+}  // namespace opguard

@@ -1,0 +1,22 @@
+// session/earlier_run.h: the logs that a run is held against while it goes on (`run --against`).
+//
+//   run_a/rank0-...log, .steps    each log has an index of its steps; recorded in mode full
+//
+// Counterexample: logs of an opguard that wrote no index of steps. They are compared behind the
+// run, by `align`.
+#pragma once
+
+#include <llvm/Support/Error.h>
+
+#include <string>
+
+namespace opguard {
+
+struct EarlierRun {
+  std::string mode;  // it was recorded in; "": its logs do not say
+};
+
+// An error says which log cannot be held against, and why.
+llvm::Expected<EarlierRun> read_earlier_run(const std::string& dir);
+
+}  // namespace opguard
