@@ -31,6 +31,26 @@ fs::path folder_of_url(const std::string& url) {
   return place;
 }
 
+// Bytes of a file, each range by where it begins: where it ends.
+using Extents = std::map<uint64_t, uint64_t>;
+
+// Leaves out what is there already at the beginning of a range and at its end.
+void cut_to_missing(const Extents& have, uint64_t& from, uint64_t& end) {
+  const auto next = have.upper_bound(from);
+  if (next != have.begin()) from = std::max(from, std::prev(next)->second);
+  if (next != have.end() && next->second >= end) end = std::min(end, next->first);
+}
+
+void add_extent(Extents& have, uint64_t from, uint64_t end) {
+  auto at = have.upper_bound(from);
+  if (at != have.begin() && std::prev(at)->second >= from) from = (--at)->first;
+  while (at != have.end() && at->first <= end) {
+    end = std::max(end, at->second);
+    at = have.erase(at);
+  }
+  have[from] = end;
+}
+
 }  // namespace
 
 llvm::Expected<std::unique_ptr<RemoteLogs>> RemoteLogs::open(
@@ -81,30 +101,19 @@ std::string RemoteLogs::bring_pieces(const std::vector<FilePiece>& pieces) {
     const uint64_t size = fs::file_size(piece.path, failed);
     if (failed) continue;  // who reads it says so
     uint64_t from = std::min(piece.at, size);
-    const uint64_t end = from + std::min(piece.bytes, size - from);
     Extents& have = brought_[piece.path];
-    // Behind what lies before it, and is here.
-    auto next = have.upper_bound(from);
-    if (next != have.begin()) from = std::max(from, std::prev(next)->second);
+    uint64_t end = from + std::min(piece.bytes, size - from);
+    cut_to_missing(have, from, end);
     if (from >= end) continue;
     wanted.push_back({piece.path, from, end - from});
+    // Pieces of one question may overlap. If it fails, so does the comparison.
+    add_extent(have, from, end);
   }
   if (wanted.empty()) return "";
   ++trips_;
   auto brought = read_answer(helper_->ask(wanted.dump()));
   if (!brought) return llvm::toString(brought.takeError());
   bytes_ += brought->bytes;
-  for (const auto& piece : wanted) {
-    Extents& have = brought_[piece[0].get<std::string>()];
-    uint64_t from = piece[1].get<uint64_t>(), end = from + piece[2].get<uint64_t>();
-    auto at = have.upper_bound(from);
-    if (at != have.begin() && std::prev(at)->second >= from) from = (--at)->first;
-    while (at != have.end() && at->first <= end) {
-      end = std::max(end, at->second);
-      at = have.erase(at);
-    }
-    have[from] = end;
-  }
   return "";
 }
 

@@ -48,9 +48,6 @@ class RemoteLogs {
   std::string told() const;
 
  private:
-  // Bytes of one file that are here, from the one to the other.
-  using Extents = std::map<uint64_t, uint64_t>;
-
   RemoteLogs() = default;
   std::string bring_pieces(const std::vector<FilePiece>& pieces);
 
@@ -58,7 +55,7 @@ class RemoteLogs {
   std::map<std::string, std::string> here_;  // by URL
   std::unique_ptr<Conversation> helper_;
   Bring bring_;
-  std::map<std::string, Extents> brought_;  // by file
+  std::map<std::string, std::map<uint64_t, uint64_t>> brought_;  // by file: ranges of bytes
   uint64_t all_bytes_ = 0, bytes_ = 0, trips_ = 0;
 };
 

@@ -59,6 +59,9 @@ bool is_settled(const Conclusion& found, const Run& a, const EqualStart& start) 
     if (state.from_start && matters(state)) return false;
   if (verdict.outcome == Outcome::identical) return true;
   if (verdict.candidates.empty()) return false;
+  // It reads the same and gives another result: what came before has no part in that.
+  const PivotKind first = verdict.candidates[0].kind;
+  if (first == PivotKind::value || first == PivotKind::scalar) return true;
   for (const Pivot& pivot : verdict.candidates)
     for (const PivotKind kind : {pivot.kind, pivot.shown_as})
       if (kind == PivotKind::input || kind == PivotKind::race) return false;

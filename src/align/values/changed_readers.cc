@@ -16,7 +16,7 @@ void ChangedReaders::read(Process& process, const EventRef& ref) const {
   const ProcessLog& log = index_.log(ref);
   const EventSlots slots = log.slots_of(index_.event(ref));
   for (const Slot& slot : slots) {
-    if (!has_value(slot) || !slot.address || !slot.size_bytes) continue;
+    if (!has_value(slot) || slot.storage == 0 || !slot.address || !slot.size_bytes) continue;
     auto [at, fresh] =
         process.seen.try_emplace(Extent{slot.storage, view_of(slot)}, Sight::of(slot));
     const Look look = fresh ? Look::first : at->second.compare(slot);

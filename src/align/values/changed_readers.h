@@ -6,7 +6,8 @@
 //   y = a + 1          reads block 4, version 0: Q, which no operator made: a changed reader
 //
 // Asked where a walk ends without a reason, so a reader is told without further evidence. The check
-// of a whole run, where most such readers are harmless, asks for more: unseen_changes.h.
+// of a whole run, where most such readers are harmless, asks for more: unseen_changes.h. Where the
+// block's number is not known (modes but full) nothing is told: freed memory is given out again.
 // Events are read once, in their order, as far as was asked for.
 #pragma once
 
@@ -30,7 +31,7 @@ class ChangedReaders {
   std::vector<EventRef> until(const EventRef& last) const;
 
  private:
-  // With the block's number, where it is known: freed memory is given out again.
+  // With the block's number: freed memory is given out again.
   struct Extent {
     uint32_t storage;
     View view;

@@ -316,30 +316,38 @@ TEST(Judge, InputNobodyMade) {
   EXPECT_EQ(judged({a}, {b}).kind(), PivotKind::input);
 }
 
-TEST(Judge, MemoryOverwrittenUnseenIsARace) {
+// The slot of the last event `back` from its end, at `address` of a block.
+void place(LogBuilder& log, size_t back, uint64_t address, uint64_t size_bytes,
+           uint32_t block = 7) {
+  Slot& slot = log.log().slots.edit()[log.log().slots.size() - 1 - back];
+  slot.address = address;
+  slot.size_bytes = size_bytes;
+  slot.storage = block;
+}
+
+Judged overwritten(uint32_t block) {
   LogBuilder a, b;
   for (bool second : {false, true}) {
     LogBuilder& log = second ? b : a;
     uint64_t n = second ? 10 : 0;
     log.add(op("m.load:1", {out(1)}));
-    log.log().slots.edit().back().address = 4096;
-    log.log().slots.edit().back().size_bytes = 128;
+    place(log, 0, 4096, 128, block);
     log.add(op("m.embed:2", {in(1 + n), out(2 + n)}));
-    Slot& read = log.log().slots.edit()[log.log().slots.size() - 2];
-    read.address = 4096;
-    read.size_bytes = 128;
+    place(log, 1, 4096, 128, block);
     log.add(loss(2 + n));
   }
-  Judged j = judged({a}, {b});
+  return judged({a}, {b});
+}
+
+TEST(Judge, MemoryOverwrittenUnseenIsARace) {
+  Judged j = overwritten(7);
   EXPECT_EQ(j.pivot_b(), "m.embed:2");
   EXPECT_EQ(j.kind(), PivotKind::race);
 }
 
-// The slot of the last event `back` from its end, at `address`.
-void place(LogBuilder& log, size_t back, uint64_t address, uint64_t size_bytes) {
-  Slot& slot = log.log().slots.edit()[log.log().slots.size() - 1 - back];
-  slot.address = address;
-  slot.size_bytes = size_bytes;
+// Memory is given out again: without the block's number (modes but full) it may be another tensor.
+TEST(Judge, AnotherTensorAtTheSameAddressIsNoRace) {
+  EXPECT_EQ(overwritten(0).kind(), PivotKind::input);
 }
 
 TEST(Judge, StagingBufferBothRunsRefillIsNoRace) {
