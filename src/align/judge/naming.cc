@@ -79,8 +79,23 @@ Reason why(const Evidence& evidence, const Blame& blame, const Pivot& pivot) {
   }
 }
 
+namespace {
+
+// It read and left the same in both runs, so no run parts there: what a walk took for its memory
+// was another tensor's.
+bool is_equal_pair(const Evidence& evidence, const Pivot& pivot) {
+  if (pivot.kind != PivotKind::value && pivot.kind != PivotKind::scalar) return false;
+  if (pivot.a.process < 0 || pivot.b.process < 0 ||
+      evidence.boundary(0, pivot.a) != evidence.boundary(1, pivot.b))
+    return false;
+  return compare_events(evidence.log(0, pivot.a), evidence.event(0, pivot.a),
+                        evidence.log(1, pivot.b), evidence.event(1, pivot.b)) == Equality::equal;
+}
+
+}  // namespace
+
 void add(const Evidence& evidence, Pivot pivot, std::vector<Pivot>& candidates) {
-  if (candidates.size() >= kMostCandidates) return;
+  if (candidates.size() >= kMostCandidates || is_equal_pair(evidence, pivot)) return;
   for (const Pivot& earlier : candidates)
     if (same_place(evidence, earlier, pivot)) return;
   candidates.push_back(std::move(pivot));

@@ -23,7 +23,7 @@ Pivot name(const Evidence& evidence, const Blame& blame, const Lead& lead,
 // What moved a generator in one run only.
 Pivot name(const Evidence& evidence, const Blame& blame, const GeneratorWrite& write);
 
-// Adds what is not among them already, up to the most that are named.
+// Adds what is not among them already, up to the most that are named. No pair that is equal.
 void add(const Evidence& evidence, Pivot pivot, std::vector<Pivot>& candidates);
 
 }  // namespace opguard

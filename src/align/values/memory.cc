@@ -122,15 +122,22 @@ Memory::Parts Memory::parts(const EventRef& consumer, const Slot& slot) const {
   if (!slot.address || !slot.size_bytes) return parts;
   using Extent = std::pair<uint64_t, uint64_t>;
   std::vector<Extent> open = {{slot.address, slot.address + slot.size_bytes}};
+  bool unknown = false;
   look_back(consumer.process, consumer.event, slot, [&](const Block& block) {
     auto lies_on = [&](const Extent& extent) {
       return block.end > extent.first && block.begin < extent.second;
     };
     if (std::none_of(open.begin(), open.end(), lies_on)) return true;
-    const bool own = block.begin == slot.address && block.end == slot.address + slot.size_bytes &&
-                     block.meta == slot.meta;
-    if (block.view && !own) return true;
-    parts.left.push_back({{consumer.process, block.event}, block.slot});
+    // Of blocks of no known number one that lies across an edge is of another tensor: its memory
+    // was given out again, and nothing that a probe saw left these bytes.
+    const uint64_t begin = slot.address, end = slot.address + slot.size_bytes;
+    const bool within = block.begin >= begin && block.end <= end;
+    const bool around = block.begin <= begin && block.end >= end;
+    const bool freed = slot.storage == 0 && !within && !around;
+    const bool own = within && around && block.meta == slot.meta;
+    if (block.view && !own && !freed) return true;
+    if (!freed) parts.left.push_back({{consumer.process, block.event}, block.slot});
+    unknown |= freed;
     std::vector<Extent> rest;
     for (const Extent& extent : open) {
       if (!lies_on(extent)) {
@@ -143,7 +150,7 @@ Memory::Parts Memory::parts(const EventRef& consumer, const Slot& slot) const {
     open = std::move(rest);
     return !open.empty();
   });
-  parts.complete = open.empty();
+  parts.complete = open.empty() && !unknown;
   return parts;
 }
 

@@ -40,7 +40,8 @@ class Memory {
   SlotRef writer(const EventRef& consumer, const Slot& slot, bool inclusive) const;
 
   // Who left the bytes a slot lies on, before `consumer` in its process: the last event for each
-  // part of that memory, the latest first. Views that are not the very slot did not.
+  // part of that memory, the latest first. Views that are not the very slot did not. Without a
+  // block's number (modes but full) freed memory may pass for it, if it lies inside or around.
   struct Parts {
     std::vector<SlotRef> left;
     bool complete = false;  // every byte is accounted for

@@ -62,7 +62,8 @@ Example known_by_name(bool decides) {
       log.add(op("m.mul:1", {in(2 + n), out(3 + n)})).add(loss(3 + n));
     });
     example.with = {"m.var:a", "m.rms:b", PivotKind::structure};
-    example.without = {"m.embed:0", "m.embed:0", PivotKind::value};
+    // The walk ends at the embedding, an equal pair: no candidate.
+    example.without = {"m.mul:1", "m.mul:1", PivotKind::input};
     return example;
   }
   Example example = two_runs([](LogBuilder& log, bool second, uint64_t n) {
