@@ -252,7 +252,8 @@ class Bench:
         _, _, _, earlier = self.trained("earlier", "none")
         took = {"alone": [], "against": [], "again": []}
         for repeat in range(self.o.repeats + 1):
-            for way, words in (("alone", ()), ("against", ("--against", earlier)), ("again", ())):
+            ways = [("alone", ()), ("against", ("--against", earlier)), ("again", ())]
+            for way, words in ways[:: 1 if repeat % 2 else -1]:  # what drifts hits each in turn
                 code, last, seconds, _ = self.trained(way, "none", *words)
                 if code != 0 or last != STEPS - 1:
                     sys.exit(f"fleet: error: the training ended with {code} behind step {last}")

@@ -146,11 +146,12 @@ void LogWriter::work() {
 void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
   done_.wait(lock, [&] { return !draining_; });
   draining_ = true;
-  const uint64_t wanted = flushes_wanted_, settled = settles_wanted_;
-  if (all || settled != settles_done_) hand_over();
+  const uint64_t wanted = flushes_wanted_;
+  const uint64_t settled = settles_wanted_, settled_before = settles_done_;
+  if (all || settled != settled_before) hand_over();
   std::vector<Batch> batches = std::exchange(queue_, {});
   // The program's own call does not wait for a device, unless it asked for all.
-  const bool patient = all || running_ || settled != settles_done_;
+  const bool patient = all || running_ || settled != settled_before;
   bool whole = true;
   for (size_t i = 0; i < batches.size(); ++i) {
     Batch& batch = batches[i];
@@ -169,6 +170,9 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
     queued_bytes_.fetch_sub(size, std::memory_order_relaxed);
     if (spare_.size() < kSpareBatches) spare_.push_back(std::move(batch));
   }
+  // Whoever waits for that waits for no disk.
+  settles_done_ = settled;
+  if (settled != settled_before) done_.notify_all();
   lock.unlock();
   if (!stopped_) {
     if (all) chunks_.finish_chunk();
@@ -181,7 +185,6 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
   }
   lock.lock();
   if (all && whole) flushes_done_ = wanted;
-  settles_done_ = settled;
   draining_ = false;
   done_.notify_all();
 }
