@@ -193,7 +193,7 @@ class Bench:
         folder.mkdir(exist_ok=True)
         given = [json.loads(p.read_text()) for p in sorted(self.kept.glob("*.json"))]
         ranks = sum(len(p["ranks"]) for p in given)
-        copies = max(1, self.o.merged // ranks)
+        copies = -(-self.o.merged // ranks)
         parts = []
         for copy in range(copies):
             for n, part in enumerate(given):

@@ -74,10 +74,9 @@ def read(bench, sizes):
             if code != 0:
                 sys.exit("fleet_cost: error: align --part ended with %d" % code)
             found = json.loads(part.read_text())["ranks"][0]
-            row = {"records": found["records"], "s": round(seconds, 3), "mb": round(memory, 1), "bytes_a_record": round(size / found["records"], 2),
-                   "state": found["state"]}  # fmt: skip
+            row = {"records": found["records"], "s": round(seconds, 3), "mb": round(memory, 1), "state": found["state"]}
             if way == "all":
-                rows.append(row)
+                rows.append({**row, "bytes_a_record": round(size / found["records"], 2)})
         bench.drop(a, b)
     return rows, row, json.loads(part.read_text())
 

@@ -24,6 +24,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+uint64_t removed_records(const Run& run) {
+  uint64_t records = 0;
+  for (const ProcessLog& log : run.processes) records += log.removed.records;
+  return records;
+}
+
 Json isolated_json(const Report& report) {
   constexpr size_t kMost = 100;
   Json list = Json::array();
@@ -187,6 +193,7 @@ std::string format_json(const Report& report) {
     activities = double(coverage.attributed) / double(coverage.activities);
   json["coverage"] = {{"activities", activities}, {"unmatched_sites", coverage.unmatched_sites}};
   json["lost_records"] = lost_records(report.a) + lost_records(report.b);
+  json["removed_records"] = {{"a", removed_records(report.a)}, {"b", removed_records(report.b)}};
   json["why"] = words(report.a, report.b, verdict.why);
   json["pairs"] = report.alignment.pairs;
   json["unequal_pairs"] = report.alignment.unequal;

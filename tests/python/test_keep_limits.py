@@ -1,5 +1,6 @@
 """The end of each log alone stays: `run --keep 20GB,6h`, docs/guide/longjobs.md."""
 
+import json
 import sys
 
 import pytest
@@ -63,8 +64,11 @@ def test_the_end_alone_is_there(kept):
 
 
 def test_equal_runs_are_identical(opguard, kept):
-    ran = opguard("align", kept["first"], kept["same"])
+    report = kept["first"].with_suffix(".json")
+    ran = opguard("align", kept["first"], kept["same"], "--json", report)
     assert ran.returncode == 0 and "identical" in ran.stdout, ran.stdout + ran.stderr
+    removed = json.loads(report.read_text())["removed_records"]
+    assert removed["a"] == removed["b"] > 1000
     assert "equal by the steps' digests" in ran.stdout
 
 
