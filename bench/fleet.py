@@ -287,19 +287,20 @@ def said(found):
     if steps := found.get("steps"):
         reads = steps["differing"]["reads"]
         row(f"first of {steps['steps']:,} steps that differs", "40 reads", f"{reads} reads, {steps['differing']['bytes'] / 1000:.0f} kB, {steps['differing']['ms']:.2f} ms")
+        row(f"the digests, of steps of {steps['equal']['records'] // steps['steps']} records", "2 bytes a record", f"{steps['index_bytes_a_record']} bytes")
         row("the verdict of it, by `--read differing`", "that of `--read all`",
             f"{'the same' if steps['same_pivot'] else 'another'}; {steps['differing_s']:.2f} s instead of {steps['all_s']:.2f} s")  # fmt: skip
     if records := found.get("records"):
         row(f"two equal runs of {records['records']:,} records", "50 ms after opening",
             f"{records['equal']['ms']:.2f} ms, {records['equal']['bytes'] / 1000:.0f} kB; `align` in all {1000 * records['align_s']:.0f} ms")  # fmt: skip
-        row("the digests of a record, of steps of 3,000", "2 bytes", f"{records['index_bytes_a_record']} bytes beside {records['log_bytes_a_record']} of the log")
+        row("the digests, of steps of 3,000 records", "2 bytes a record", f"{records['index_bytes_a_record']} bytes beside {records['log_bytes_a_record']} of the log")
     if ranks := found.get("ranks"):
         row(f"{ranks['ranks']:,} ranks of {ranks['records_a_rank']:,} records, 2 workers against 1", "1.8 times",
             f"{ranks['times']} times: {ranks['one_worker_s']:.0f} s, {ranks['two_workers_s']:.0f} s")  # fmt: skip
         row("peak memory of a worker", "1 GiB", f"{ranks['worker_mb']} MiB")
         row("a worker killed in the middle", "the same result", f"{ranks['killed']} killed; {'the same' if ranks['same_with_a_killed_worker'] else 'another'} result")
         row("the planted operator", "named", f"{'named' if ranks['named'] else 'not named'}: rank {ranks['rank']}, step {ranks['step']}")
-        row("a part that is missing", "`inconclusive`", f"`{ranks['without_a_part']}`")
+        row("a part that is missing", "its ranks alone are open", f"part {ranks['missing'][0]} of {ranks['parts']} is named; the others: `{ranks['without_a_part']}`")
     if merged := found.get("merged"):
         row(f"merge of {merged['ranks']:,} ranks", "30 s, 4 GiB", f"{merged['merge_s']} s, {merged['merge_mb']:,} MiB; {merged['bytes_a_rank']} bytes a rank")
     if against := found.get("against"):

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "nlohmann/json.hpp"
+#include "scratch.h"
 
 namespace opguard::proving {
 namespace {
@@ -39,7 +40,6 @@ class RulesTest : public testing::Test {
   }
   ~RulesTest() override { std::filesystem::remove_all(folder); }
   void write(const std::string& name, const json& file) const {
-    std::filesystem::create_directories(folder);
     std::ofstream(folder + "/" + name) << file;
   }
   RulesChecked checked(json about) const {
@@ -55,7 +55,7 @@ class RulesTest : public testing::Test {
   }
 
   const std::string op = "c10d.allreduce_.default";
-  const std::string folder = testing::TempDir() + "opguard_rules_test";
+  const std::string folder = make_scratch().string();
 };
 
 TEST_F(RulesTest, ACollectiveIsComparedWithEachRanksNumbers) {
