@@ -67,6 +67,7 @@ WRITERS = [
     ("docs/results/prove.md", ["bench/prove_scale.py", "--json", f"{KEPT}/prove_scale.json", "--table", "docs/results/prove.md"]),
     ("docs/results/scale.md", ["bench/fleet.py", "--json", f"{KEPT}/fleet.json", "--table", "docs/results/scale.md"]),
     ("docs/results/scale.md", ["bench/fleet_cost.py", "--json", f"{KEPT}/fleet_cost.json", "--table", "docs/results/scale.md"]),
+    ("docs/results/scale.md", ["bench/fleet_page.py", "--json", f"{KEPT}/fleet_page.json", "--table", "docs/results/scale.md"]),
     ("docs/guide/determinism.md", ["bench/doctor.py", "--json", f"{KEPT}/doctor.json", "--table", "docs/guide/determinism.md"]),
     ("docs/guide/testing.md", ["bench/bit_identical.py", "--json", f"{KEPT}/bit_identical.json", "--table", "docs/guide/testing.md"]),
     ("docs/design/index.md", ["bench/rooms.py", "--json", f"{KEPT}/rooms.json", "--table", "docs/design/index.md"]),

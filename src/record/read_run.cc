@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <tuple>
+#include <utility>
 
+#include "record/bring_run.h"
 #include "record/record.h"
 
 namespace opguard {
@@ -45,14 +47,21 @@ bool read_run(const std::string& dir, Run& run, std::string& error, const ReadFr
   run.dir = dir;
   const std::vector<std::string> paths = log_files(dir, error);
   if (paths.empty()) return false;
+  std::vector<std::pair<std::string, ReadOptions>> logs;
   for (const std::string& path : paths) {
     if (!read.only.empty() && !read.only.contains(path)) continue;
     const auto at = read.events.find(path);
-    ReadOptions options;
+    ReadOptions& options = logs.emplace_back(path, ReadOptions{}).second;
     if (at != read.events.end()) options.from_event = at->second;
     const auto end = read.until.find(path);
     if (end != read.until.end()) options.until_event = end->second;
     options.bring = read.bring;
+  }
+  if (read.bring != nullptr) {
+    error = bring_logs(logs, *read.bring);
+    if (!error.empty()) return false;
+  }
+  for (const auto& [path, options] : logs) {
     ProcessLog log;
     if (!read_log(path, log, error, options)) return false;
     run.processes.push_back(std::move(log));

@@ -32,15 +32,6 @@ bool Run::cut_short() const {
                      [](const ProcessLog& log) { return log.cut_short(); });
 }
 
-namespace {
-
-bool tells_segments(std::string_view bytes) {
-  return bytes.size() >= format::kHeaderSize &&
-         format::load_u32(bytes.data() + 8) >= format::kSegmentsVersion;
-}
-
-}  // namespace
-
 bool parse_log(std::string_view bytes, ProcessLog& log, std::string& error,
                const ReadOptions& options) {
   std::string path = std::move(log.path);

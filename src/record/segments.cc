@@ -83,6 +83,11 @@ std::string SegmentTable::take_removed(std::string_view payload) {
   return "";
 }
 
+bool tells_segments(std::string_view header) {
+  return header.size() >= format::kHeaderSize &&
+         format::load_u32(header.data() + 8) >= format::kSegmentsVersion;
+}
+
 std::vector<SegmentFile> segment_files(std::string_view log_path) {
   namespace fs = std::filesystem;
   const fs::path path(log_stem(log_path));

@@ -55,6 +55,9 @@ struct SegmentFile {
   std::string path;  // `.incomplete` at the end, or not
 };
 
+// Whether a log whose file begins so is cut into segments.
+bool tells_segments(std::string_view header);
+
 // Those that there are, by number; none where the folder cannot be read.
 std::vector<SegmentFile> segment_files(std::string_view log_path);
 

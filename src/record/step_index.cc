@@ -306,6 +306,13 @@ std::optional<StepEntry> StepIndex::at(uint64_t step) {
   return decode_entry(found);
 }
 
+std::vector<FilePiece> StepIndex::stretch_blocks() const {
+  std::vector<FilePiece> blocks;
+  for (uint64_t entry = steps_; entry < entries(); entry += kBlockEntries - entry % kBlockEntries)
+    blocks.push_back(block_of(entry));
+  return blocks;
+}
+
 std::optional<std::vector<LogExtent>> StepIndex::stretches() {
   if (!end_) return {};
   std::vector<LogExtent> all;

@@ -130,6 +130,8 @@ class StepIndex {
   std::optional<StepEntry> at(uint64_t step);
   // What at() reads of the file, if it does not have it.
   FilePiece block_of(uint64_t step) const;
+  // What stretches() reads of the file.
+  std::vector<FilePiece> stretch_blocks() const;
   // Where the log holds what is no event, in order. Nothing: it cannot be read, or end() is none.
   std::optional<std::vector<LogExtent>> stretches();
   // How many blocks were read from the file so far, and bytes.
