@@ -128,7 +128,7 @@ Memory::Parts Memory::parts(const EventRef& consumer, const Slot& slot) const {
       return block.end > extent.first && block.begin < extent.second;
     };
     if (std::none_of(open.begin(), open.end(), lies_on)) return true;
-    // Of blocks of no known number one that lies across an edge is of another tensor: its memory
+    // Of blocks of no known number one that lies across an edge is of another tensor. Its memory
     // was given out again, and nothing that a probe saw left these bytes.
     const uint64_t begin = slot.address, end = slot.address + slot.size_bytes;
     const bool within = block.begin >= begin && block.end <= end;
