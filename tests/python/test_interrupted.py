@@ -1,16 +1,25 @@
 """Ctrl-C at every stage: SIGINT to the whole foreground group of a terminal, as a keyboard sends it, while the program runs for the N-th time."""
 
+import fcntl
 import os
 import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
 from conftest import binary, clean_environment, runs, tree_digest, until
 
 pytest.importorskip("torch")
+
+
+def at_a_terminal():
+    """Standard input is the terminal; SIGINT ends, though whoever runs the tests may ignore it (a job in the background)."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 
 # The N-th run waits for ever, once it has done its work; the others end.
 TRAINS = """
@@ -46,7 +55,7 @@ def interrupted(tmp_path, arguments, stage):
     said = open(tmp_path / "said", "w+")
     tool = subprocess.Popen([str(binary("opguard")), *arguments, "--", sys.executable, "train.py"], cwd=tree, stdin=terminal, stdout=said, stderr=said,
                             env={**clean_environment(), "TMPDIR": str(temporary)}, start_new_session=True,
-                            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0))  # fmt: skip
+                            preexec_fn=at_a_terminal)  # fmt: skip
     os.close(terminal)
     try:
         assert until(lambda: tool.poll() is not None or len(starts.read_text().splitlines()) >= stage, 60)
