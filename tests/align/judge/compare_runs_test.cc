@@ -84,14 +84,14 @@ uint64_t given(const char* name, uint64_t otherwise) {
 }
 
 // Pairs of runs, each with a change of a kind at a place that its seed says. OPGUARD_PAIRS:
-// how many in place of 500; OPGUARD_SEED: the first.
+// how many in place of 500; OPGUARD_SEED: the first; OPGUARD_CHANGE: all of one kind.
 TEST_F(CompareRuns, WhatDiffersTellsWhatAllDoes) {
   const uint64_t pairs = given("OPGUARD_PAIRS", 500), first = given("OPGUARD_SEED", 1);
   uint64_t skipped = 0, wrong = 0;
   for (uint64_t seed = first; seed < first + pairs; ++seed) {
     MadeTraining made;
     made.seed = seed;
-    made.change = Change(seed % uint64_t(Change::count));
+    made.change = Change(given("OPGUARD_CHANGE", seed % uint64_t(Change::count)));
     made.garbage = seed % 3 == 0;
     made.partly = seed % 4 == 1;
     made.ranks = 1 + seed % 5 / 4;
@@ -113,8 +113,7 @@ TEST_F(CompareRuns, WhatDiffersTellsWhatAllDoes) {
 // `run --keep`: where the runs part in what was kept, the verdict is that of logs that keep all.
 // Where they part before, the step is told, and no operator is blamed.
 TEST_F(CompareRuns, WhatIsKeptTellsWhatAllDoes) {
-  uint64_t kept_apart = 0, removed_apart = 0, equal = 0;
-  uint64_t other_words = 0, other_candidates = 0;
+  uint64_t kept_apart = 0, removed_apart = 0, equal = 0, other_words = 0;
   const uint64_t pairs = given("OPGUARD_PAIRS", 300), first = given("OPGUARD_SEED", 1);
   for (uint64_t seed = first; seed < first + pairs; ++seed) {
     MadeTraining made;
@@ -149,21 +148,21 @@ TEST_F(CompareRuns, WhatIsKeptTellsWhatAllDoes) {
     ++(apart == kNone ? equal : kept_apart);
     EXPECT_EQ(kept->found.verdict.outcome, all->found.verdict.outcome)
         << "seed " << seed << ", change " << int(made.change);
-    // Why an operator found what it did may lie in what was removed. So may, seldom, what other
-    // candidates there are. Which is the first does not.
-    EXPECT_EQ(where_text(*kept, 1), where_text(*all, 1)) << "seed " << seed << "\n"
-                                                         << verdict_text(*all) << "\n--- kept\n"
-                                                         << verdict_text(*kept);
-    const size_t every = all->found.verdict.candidates.size() + 1;
-    other_candidates += where_text(*kept, every) != where_text(*all, every);
+    // Why an operator found what it did may lie in what was removed. Where an event began there
+    // that differs, so may what other candidates there are. Which is the first does not.
+    const bool reaches_back =
+        kept->found.alignment.certified_prefix < all->found.alignment.certified_prefix;
+    const size_t most = reaches_back ? 1 : all->found.verdict.candidates.size() + 1;
+    EXPECT_EQ(where_text(*kept, most), where_text(*all, most))
+        << "seed " << seed << "\n"
+        << verdict_text(*all) << "\n--- kept\n"
+        << verdict_text(*kept);
     EXPECT_LE(kept->found.alignment.certified_prefix, all->found.alignment.certified_prefix)
         << "seed " << seed;
     other_words += verdict_text(*kept) != verdict_text(*all);
   }
-  std::printf("kept %d, removed %d, equal %d, other words %d, other candidates %d\n",
-              int(kept_apart), int(removed_apart), int(equal), int(other_words),
-              int(other_candidates));
-  EXPECT_LE(other_candidates, kept_apart / 10);
+  std::printf("kept %d, removed %d, equal %d, other words %d\n", int(kept_apart),
+              int(removed_apart), int(equal), int(other_words));
   EXPECT_GT(kept_apart, pairs / 10);
   EXPECT_GT(removed_apart, pairs / 10);
   EXPECT_GT(equal, 0u);
