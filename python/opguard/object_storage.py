@@ -15,7 +15,7 @@ _ARROW = ("gs", "gcs", "hdfs", "viewfs", "abfs", "abfss", "file")
 SLOW_S = 60.0  # without a byte
 # What a run leaves in its folder: events and their index are read in pieces, or moved away while it runs; what else there is says what they mean.
 LOGS = (".log", ".log.incomplete")
-INDEXES = (".steps", ".steps.incomplete")
+INDEXES = (".steps", ".steps.incomplete", ".groups", ".groups.incomplete")
 SEGMENTS = (".segment", ".segment.incomplete")
 
 

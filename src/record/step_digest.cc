@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u, kOtherOdd = 0xc2b2ae3d27d4eb4fu;
 // Blocks are numbered anew for ever, so old ones are forgotten all together.
 constexpr size_t kMostGarbage = 1 << 16;
+constexpr size_t kMostGroups = 1 << 20;
 
 // Two states that take in one word after the other.
 void take_in(uint64_t& a, uint64_t& b, uint64_t word) {
@@ -52,6 +53,7 @@ void StepDigester::add_texts(const Batch& batch) {
     const std::string text = strings.text();
     if (of_generators(text)) of_generators_.insert(static_cast<uint32_t>(strings_.size()));
     strings_.push_back(hash_of(text));
+    modules_.add_text(text);
   }
   Cursor metas(batch.metas.bytes);
   for (uint32_t i = 0; i < batch.metas.count; ++i) metas_.push_back(meta_hash(metas));
@@ -113,8 +115,7 @@ void StepDigester::add_generators(const Event& event, const Slot* slots, StepDig
 
 void StepDigester::add(const Event& event, const Slot* slots) {
   if (!began_ || event.step > now_.step) {
-    if (began_) over_.push_back(now_);
-    now_ = {};
+    finish();
     now_.step = event.step;
     began_ = true;
   }
@@ -135,12 +136,15 @@ void StepDigester::add(const Event& event, const Slot* slots) {
   for (uint32_t i = 0; i < event.slot_count; ++i) digest_slot(slots[i], a, b);
   now_.digest.a += a;
   now_.digest.b += b;
+  if (now_.groups.size() <= kMostGroups)
+    now_.groups.push_back({event.micro_batch, event.boundary, modules_.of(event.boundary),
+                           event.phase, static_cast<uint32_t>(a)});
 }
 
 void StepDigester::finish() {
   if (!began_) return;
-  over_.push_back(now_);
-  now_ = {};
+  if (now_.groups.size() > kMostGroups) now_.groups = {};
+  over_.push_back(std::exchange(now_, {}));
   began_ = false;
 }
 

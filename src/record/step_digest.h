@@ -21,6 +21,9 @@
 // sequence, the texts of arguments and results. Of each slot: kind, place, name, flags, type, shape
 // and value. What does not: times, threads, streams, addresses, memory blocks, versions, devices.
 //
+// A step's events are kept apart as well, until it is known how finely they are to be told
+// (step_groups.h).
+//
 // The cost: six multiplications a slot on the log's own thread, 8 bytes a string and a shape.
 #pragma once
 
@@ -33,6 +36,7 @@
 
 #include "record/batch.h"
 #include "record/event.h"
+#include "record/step_groups.h"
 
 namespace opguard {
 
@@ -57,6 +61,9 @@ struct DigestedStep {
   uint64_t events = 0, records = 0;
   StepDigest digest;  // of all events but those of generators
   GeneratorDigest generators;
+  // Of each event of `digest`, in the order in which they ended: its share of `a`. None of a step
+  // of more than a million.
+  std::vector<StepGroup> groups;
   bool operator==(const DigestedStep&) const = default;
 };
 
@@ -93,6 +100,7 @@ class StepDigester {
   std::unordered_map<uint32_t, uint64_t> garbage_;
   bool began_ = false;
   DigestedStep now_;
+  SiteModules modules_;
   std::vector<DigestedStep> over_;
 };
 

@@ -21,11 +21,13 @@ namespace {
 
 constexpr std::string_view kUnfinished = ".incomplete";
 constexpr char kIndexMagic[8] = {'o', 'p', 'g', 's', 't', 'e', 'p', '\x1a'};
-constexpr uint32_t kIndexVersion = 1;
-constexpr size_t kHeader = 20, kEntry = 96;
-constexpr uint64_t kBlockEntries = 42;  // less than 4 KiB
-constexpr uint32_t kEntryKind = 1, kEndKind = 2, kStretchesKind = 3;
-constexpr size_t kEntryStretches = 5;
+constexpr uint32_t kIndexVersion = 2;
+constexpr size_t kHeader = 20, kEntry = 64;
+constexpr uint64_t kBlockEntries = 64;  // 4 KiB
+constexpr char kEntryKind = 1, kEndKind = 2, kStretchesKind = 3;
+constexpr size_t kEntryStretches = 4;
+constexpr size_t kShort = 6;  // bytes of a count: of events of years
+constexpr uint64_t kMostShort = (uint64_t{1} << 48) - 1;
 
 // Closed by its checksum, which begins with the salt and the entry's number.
 std::string sealed(std::string entry, uint32_t salt, uint64_t number) {
@@ -40,51 +42,61 @@ bool is_sealed(std::string_view entry, uint32_t salt, uint64_t number) {
   return sealed(std::string(entry.substr(0, kEntry - 4)), salt, number) == entry;
 }
 
+void put_short(std::string& to, uint64_t v) {
+  put_u64(to, std::min(v, kMostShort));
+  to.resize(to.size() - (8 - kShort));
+}
+
+// Numbers of an entry, one behind the other.
+class EntryReader {
+ public:
+  explicit EntryReader(std::string_view entry) : at_(entry.data() + 2) {}
+  uint64_t u64() { return load_u64(std::exchange(at_, at_ + 8)); }
+  uint32_t u32() { return load_u32(std::exchange(at_, at_ + 4)); }
+  uint64_t u48() { return load_u64(std::exchange(at_, at_ + kShort)) & kMostShort; }
+
+ private:
+  const char* at_;
+};
+
 std::string code(const StepEntry& entry) {
-  std::string out;
-  put_u32(out, kEntryKind);
-  put_u32(out, entry.step.step);
-  for (const uint64_t v :
-       {entry.step.digest.a, entry.step.digest.b, entry.chain.a, entry.chain.b, entry.moved_chain,
-        entry.exact_before, entry.events_before, entry.records_before})
+  std::string out = {kEntryKind, 0};
+  put_u32(out, entry.step);
+  put_u32(out, static_cast<uint32_t>(std::min<uint64_t>(entry.unmoved_before, kNone)));
+  for (const uint64_t v : {entry.chain, entry.moved_chain, entry.exact_before, entry.chunk_at})
     put_u64(out, v);
-  for (const uint64_t v : {entry.step.events, entry.step.records, entry.unmoved_before})
-    put_u32(out, static_cast<uint32_t>(std::min<uint64_t>(v, kNone)));
-  put_u64(out, entry.chunk_at);
+  for (const uint64_t v : {entry.events_before, entry.records_before, entry.groups_at})
+    put_short(out, v);
   return out;
 }
 
 StepEntry decode_entry(std::string_view bytes) {
-  const char* at = bytes.data() + 8;
-  auto u64 = [&] { return load_u64(std::exchange(at, at + 8)); };
-  auto u32 = [&] { return load_u32(std::exchange(at, at + 4)); };
+  EntryReader in(bytes);
   StepEntry entry;
-  entry.step.step = load_u32(bytes.data() + 4);
-  for (uint64_t* v :
-       {&entry.step.digest.a, &entry.step.digest.b, &entry.chain.a, &entry.chain.b,
-        &entry.moved_chain, &entry.exact_before, &entry.events_before, &entry.records_before})
-    *v = u64();
-  for (uint64_t* v : {&entry.step.events, &entry.step.records, &entry.unmoved_before}) *v = u32();
-  entry.chunk_at = u64();
+  entry.step = in.u32();
+  entry.unmoved_before = in.u32();
+  for (uint64_t* v : {&entry.chain, &entry.moved_chain, &entry.exact_before, &entry.chunk_at})
+    *v = in.u64();
+  for (uint64_t* v : {&entry.events_before, &entry.records_before, &entry.groups_at}) *v = in.u48();
   return entry;
 }
 
 std::string code(const StepIndexEnd& end) {
-  std::string out;
-  put_u32(out, kEndKind);
-  put_u32(out, 0);
-  for (const uint64_t v : {end.events, end.records, end.lost, end.chunks, end.chunk_chain,
-                           end.stretch_entries, end.removed, end.exact_chain, end.unmoved})
-    put_u64(out, v);
+  std::string out = {kEndKind, 0};
+  for (const uint64_t v : {end.chunk_chain, end.exact_chain}) put_u64(out, v);
+  for (const uint64_t v : {end.events, end.records, end.lost, end.chunks, end.stretch_entries,
+                           end.removed, end.unmoved})
+    put_short(out, v);
   return out;
 }
 
 StepIndexEnd decode_end(std::string_view bytes) {
-  const char* at = bytes.data() + 8;
+  EntryReader in(bytes);
   StepIndexEnd end;
-  for (uint64_t* v : {&end.events, &end.records, &end.lost, &end.chunks, &end.chunk_chain,
-                      &end.stretch_entries, &end.removed, &end.exact_chain, &end.unmoved})
-    *v = load_u64(std::exchange(at, at + 8));
+  for (uint64_t* v : {&end.chunk_chain, &end.exact_chain}) *v = in.u64();
+  for (uint64_t* v : {&end.events, &end.records, &end.lost, &end.chunks, &end.stretch_entries,
+                      &end.removed, &end.unmoved})
+    *v = in.u48();
   return end;
 }
 
@@ -97,12 +109,10 @@ uint64_t chain_generators(uint64_t before, const DigestedStep& step, uint64_t di
 
 }  // namespace
 
-StepDigest chain_steps(StepDigest before, const DigestedStep& step) {
+uint64_t chain_steps(uint64_t before, const DigestedStep& step) {
   for (const uint64_t word :
-       {uint64_t{step.step}, step.events - step.generators.events, step.digest.a, step.digest.b}) {
-    before.a = mix((before.a ^ word) + 0x9e3779b97f4a7c15u);
-    before.b = mix((std::rotl(before.b, 23) + word) ^ 0xc2b2ae3d27d4eb4fu);
-  }
+       {uint64_t{step.step}, step.events - step.generators.events, step.digest.a, step.digest.b})
+    before = mix((std::rotl(before, 23) ^ word) + 0xc2b2ae3d27d4eb4fu);
   return before;
 }
 
@@ -112,9 +122,15 @@ std::string step_index_path(std::string_view log_path) {
   return std::string(log_path) + ".steps";
 }
 
-void StepIndexWriter::begin(const std::string& path, uint32_t salt) {
-  path_ = path;
+void StepIndexWriter::begin(const std::string& log_path, uint32_t salt, uint64_t most_group_bytes) {
+  path_ = step_index_path(log_path);
   salt_ = salt;
+  groups_.begin(group_file_path(log_path), salt, most_group_bytes);
+}
+
+void StepIndexWriter::abandon() {
+  file_.abandon();
+  groups_.abandon();
 }
 
 void StepIndexWriter::note_chunks(std::string_view chunks, uint64_t at) {
@@ -142,8 +158,14 @@ void StepIndexWriter::note_chunks(std::string_view chunks, uint64_t at) {
 
 void StepIndexWriter::add(const std::vector<DigestedStep>& steps) {
   if (!error_.empty() || path_.empty()) return;
-  for (const DigestedStep& step : steps) {
-    next_.step = step;
+  std::vector<uint64_t> groups_at;
+  for (const DigestedStep& step : steps)
+    groups_at.push_back(groups_.add(step.groups, step.records));
+  if (!groups_.write_out()) groups_at.assign(steps.size(), 0);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const DigestedStep& step = steps[i];
+    next_.step = step.step;
+    next_.groups_at = groups_at[i];
     next_.chain = chain_steps(next_.chain, step);
     next_.moved_chain = chain_generators(next_.moved_chain, step, step.generators.moved);
     waiting_.push_back(next_);
@@ -175,12 +197,10 @@ void StepIndexWriter::put_stretches() {
   std::string out;
   for (size_t i = 0; i < stretches_.size(); i += kEntryStretches) {
     const size_t count = std::min(kEntryStretches, stretches_.size() - i);
-    std::string entry;
-    put_u32(entry, kStretchesKind);
-    put_u32(entry, static_cast<uint32_t>(count));
+    std::string entry = {kStretchesKind, static_cast<char>(count)};
     for (size_t k = i; k < i + count; ++k) {
       put_u64(entry, stretches_[k].at);
-      put_u64(entry, stretches_[k].bytes);
+      put_short(entry, stretches_[k].bytes);
     }
     out += sealed(std::move(entry), salt_, entries_++);
     ++stretch_entries_;
@@ -208,6 +228,7 @@ void StepIndexWriter::put(std::string entries) {
 void StepIndexWriter::end(uint64_t lost, uint64_t removed, uint64_t chunks, uint64_t chunk_chain) {
   if (!error_.empty() || !file_.is_open() || !waiting_.empty()) return;
   put_stretches();
+  groups_.end();
   const StepIndexEnd end{next_.events_before, next_.records_before, lost,    chunks,
                          chunk_chain,         stretch_entries_,     removed, next_.exact_before,
                          next_.unmoved_before};
@@ -273,7 +294,7 @@ bool StepIndex::open(const std::string& path, const Bring* bring) {
   std::string last;
   if (!read_at(kHeader + (steps_ - 1) * kEntry, kEntry, last)) return failed("cannot be read");
   if (!is_sealed(last, salt_, steps_ - 1)) return failed("its end is damaged");
-  if (load_u32(last.data()) != kEndKind) return true;
+  if (last[0] != kEndKind) return true;
   end_ = decode_end(last);
   --steps_;
   if (end_->stretch_entries > steps_) return failed("its end is damaged");
@@ -302,7 +323,7 @@ FilePiece StepIndex::block_of(uint64_t number) const {
 std::optional<StepEntry> StepIndex::at(uint64_t step) {
   if (step >= steps_) return {};
   const std::string_view found = entry(step);
-  if (found.empty() || load_u32(found.data()) != kEntryKind) return {};
+  if (found.empty() || found[0] != kEntryKind) return {};
   return decode_entry(found);
 }
 
@@ -318,11 +339,14 @@ std::optional<std::vector<LogExtent>> StepIndex::stretches() {
   std::vector<LogExtent> all;
   for (uint64_t i = 0; i < end_->stretch_entries; ++i) {
     const std::string_view found = entry(steps_ + i);
-    if (found.empty() || load_u32(found.data()) != kStretchesKind) return {};
-    const uint32_t count = load_u32(found.data() + 4);
+    if (found.empty() || found[0] != kStretchesKind) return {};
+    const auto count = static_cast<size_t>(found[1]);
     if (count > kEntryStretches) return {};
-    for (uint32_t k = 0; k < count; ++k)
-      all.push_back({load_u64(found.data() + 8 + 16 * k), load_u64(found.data() + 16 + 16 * k)});
+    EntryReader in(found);
+    for (size_t k = 0; k < count; ++k) {
+      const uint64_t at = in.u64();
+      all.push_back({at, in.u48()});
+    }
   }
   return all;
 }

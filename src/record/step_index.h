@@ -1,9 +1,9 @@
 // record/step_index.h: the file beside a log that holds its steps' digests.
 //
 //   rank0-1790000000000000000-4711.log      1.9 GB
-//   rank0-1790000000000000000-4711.steps    96 bytes a step, written while the log is
+//   rank0-1790000000000000000-4711.steps    64 bytes a step, written while the log is
 //
-// Each entry has the digest of its step and the chain of all up to it. So two logs agree up to an
+// Each entry has the chain of the digests of all steps up to its own. So two logs agree up to an
 // entry where the chains there are equal. The first step that differs is found by halving, in 17
 // reads of a file of 100,000 steps. The last entry binds the log's own end (chunk_chain.h).
 //
@@ -12,7 +12,7 @@
 //
 // Counterexample: it is no part of the log. Where it is missing, damaged or not of this log, the
 // log is read as ever.
-// Format: docs/formats/steps.md. The cost: 96 bytes a step, and a descriptor.
+// Format: docs/formats/steps.md. The cost: 64 bytes a step, and a descriptor.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "record/bring.h"
+#include "record/group_file.h"
 #include "record/log_file.h"
 #include "record/step_digest.h"
 
@@ -36,9 +37,10 @@ struct LogExtent {
 
 // A step, behind all those before it.
 struct StepEntry {
-  DigestedStep step;
+  uint32_t step = 0;
   uint64_t chunk_at = 0;        // in the log: the chunk that holds its first event
-  StepDigest chain;             // of this step and of all before it, without generators
+  uint64_t groups_at = 0;       // in the file of its groups (group_file.h); 0: it has none
+  uint64_t chain = 0;           // of this step and of all before it, without generators
   uint64_t moved_chain = 0;     // of generators' states that moved, as well
   uint64_t exact_before = 0;    // chain of all generators' states, of the steps before it
   uint64_t events_before = 0;   // in the log
@@ -58,7 +60,7 @@ struct StepIndexEnd {
 };
 
 // The chain of all steps up to `step`, from that of those before it. Without generators' states.
-StepDigest chain_steps(StepDigest before, const DigestedStep& step);
+uint64_t chain_steps(uint64_t before, const DigestedStep& step);
 
 // The name of a log's index: of "x.log" and of "x.log.incomplete", "x.steps".
 std::string step_index_path(std::string_view log_path);
@@ -66,17 +68,19 @@ std::string step_index_path(std::string_view log_path);
 // Writes it. A failure ends the index, not the log: error() tells.
 class StepIndexWriter {
  public:
-  // There is no file before the first step. salt: the log's.
-  void begin(const std::string& path, uint32_t salt);
+  // Of a log of this name. There is no file before the first step. salt: the log's.
+  // most_group_bytes: of the file of groups, as GroupFileWriter has it.
+  void begin(const std::string& log_path, uint32_t salt, uint64_t most_group_bytes);
   // Whole chunks, now in the log at this byte.
   void note_chunks(std::string_view chunks, uint64_t at);
   // Steps that are over. Each waits until the chunk is in the log that holds its first event.
+  // Their groups do not.
   void add(const std::vector<DigestedStep>& steps);
   // The log is closed, with all that was added. lost: in all. removed: events, the first ones.
   void end(uint64_t lost, uint64_t removed, uint64_t chunks, uint64_t chunk_chain);
   const std::string& error() const { return error_; }
   // In a forked child: the file is the parent's.
-  void abandon() { file_.abandon(); }
+  void abandon();
 
  private:
   // A chunk of events, by its first one.
@@ -88,6 +92,7 @@ class StepIndexWriter {
   void put_stretches();
 
   LogFile file_;  // `.incomplete` until end(), as the log is
+  GroupFileWriter groups_;
   std::string path_, error_;
   uint32_t salt_ = 0;
   uint64_t entries_ = 0, stretch_entries_ = 0;
@@ -112,7 +117,7 @@ std::optional<uint64_t> first_entry(uint64_t entries, Holds holds) {
   return low;
 }
 
-// Reads it, a block of 42 entries at a time. No descriptor is kept: ranks are many.
+// Reads it, a block of 64 entries at a time. No descriptor is kept: ranks are many.
 class StepIndex {
  public:
   // Of a log that is closed, or else of one that is being written. False: there is none, or it is

@@ -23,7 +23,7 @@ void StepsAgainst::add(const std::vector<DigestedStep>& steps) {
     over_ = !entry || entry->chain != chain_;
     if (!entry) return;
     if (over_)
-      parted_.store(std::min(step.step, entry->step.step), std::memory_order_release);
+      parted_.store(std::min(step.step, entry->step), std::memory_order_release);
     else
       agreed_.fetch_add(1, std::memory_order_acq_rel);
   }

@@ -56,7 +56,8 @@ bool LogWriter::open(const std::string& dir, int32_t rank, int32_t world, int64_
     fail(error);
     return false;
   }
-  index_.begin(step_index_path(files_.path()), chunks_.salt());
+  index_.begin(files_.path(), chunks_.salt(),
+               limits_.segments.keep_bytes / (2 * kSegmentsKept));
   // At once: a program that ends here leaves a log that says whose it was.
   append(start_);
   return !failed_;

@@ -24,6 +24,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Of a step that is not there any more: what its digests tell.
+Json parted_step_json(const Report& report) {
+  Json parted;
+  for (const Reason& reason : report.verdict.why) {
+    const auto& [first, second, third] = reason.numbers;
+    if (reason.kind == ReasonKind::parted_unkept) parted = {{"step", first}, {"kept_from", second}};
+    if (reason.kind != ReasonKind::parted_event && reason.kind != ReasonKind::parted_parts)
+      continue;
+    parted["differing"] = first;
+    parted["parts"] = second;
+    parted["rank"] = report.a.processes[reason.events[0].process].rank;
+    if (reason.kind == ReasonKind::parted_event) {
+      parted["boundary"] = reason.names[0];
+      parted["phase"] = reason.names[1];
+      parted["micro_batch"] = third;
+    }
+  }
+  return parted;
+}
+
 uint64_t removed_records(const Run& run) {
   uint64_t records = 0;
   for (const ProcessLog& log : run.processes) records += log.removed.records;
@@ -195,6 +215,7 @@ std::string format_json(const Report& report) {
   json["lost_records"] = lost_records(report.a) + lost_records(report.b);
   json["removed_records"] = {{"a", removed_records(report.a)}, {"b", removed_records(report.b)}};
   json["why"] = words(report.a, report.b, verdict.why);
+  json["parted_step"] = parted_step_json(report);
   json["pairs"] = report.alignment.pairs;
   json["unequal_pairs"] = report.alignment.unequal;
   json["harmless"] = verdict.harmless;

@@ -46,6 +46,7 @@ struct MadeTraining {
   bool second = false;   // the run that has the change
   bool garbage = false;  // it reads what torch.empty left
   bool partly = false;   // some operators are not recorded
+  bool loops = false;    // its layers, eight more, run the same sites
 
   uint32_t steps = 0, ranks = 1;
   SegmentLimits segments{};
@@ -71,7 +72,7 @@ class Rank {
     log_.set({{"rank", std::to_string(rank)},
               {"world", std::to_string(made.ranks)},
               {"group.0-" + std::to_string(made.ranks - 1), "data"}});
-    layers_ = 2 + chance_() % 4;
+    layers_ = 2 + chance_() % 4 + (made.loops ? 8 : 0);
     operators_ = 2 + chance_() % 5;
     steps_ = made.steps;
     at_step_ = 1 + chance_() % (steps_ - 1);
@@ -224,8 +225,8 @@ class Rank {
 
   Value layer(uint32_t l, Value x) {
     for (uint32_t k = 0; k < operators_; ++k) {
-      const std::string boundary =
-          "model.op" + std::to_string(k) + ":l" + std::to_string(l) + "o" + std::to_string(k);
+      const std::string boundary = "model.op" + std::to_string(k) + ":l" +
+                                   (made_.loops ? "" : std::to_string(l)) + "o" + std::to_string(k);
       if (is_here(l, k) && is(Change::missing, step_)) continue;
       const char* scalars = k % 2 == 0 ? "dim=-1" : nullptr;
       uint64_t salt = k + 7 * l;

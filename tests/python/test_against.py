@@ -48,7 +48,7 @@ def against(opguard, tmp_path, earlier, source, *words):
 
 def test_a_log_has_an_index_of_its_steps(earlier):
     (log,), (index,) = earlier.glob("*.log"), earlier.glob("*.steps")
-    entries, rest = divmod(index.stat().st_size - 20, 96)
+    entries, rest = divmod(index.stat().st_size - 20, 64)
     # 40 steps, what is behind the last, a few stretches of texts, the end.
     assert index.stem == log.stem and rest == 0 and 43 <= entries <= 50
 

@@ -78,11 +78,17 @@ def test_what_was_kept_is_told_operator_by_operator(opguard, kept):
     assert f"step {STEPS - 2}" in ran.stdout and "train.mul" in ran.stdout
 
 
-def test_of_what_was_removed_the_step_is_told(opguard, kept):
-    ran = opguard("align", kept["first"], kept["early"])
+def test_of_what_was_removed_the_step_and_its_first_operator_are_told(opguard, kept, tmp_path):
+    ran = opguard("align", kept["first"], kept["early"], "--json", tmp_path / "v.json")
     assert ran.returncode == 2 and "inconclusive" in ran.stdout, ran.stdout + ran.stderr
     assert "the steps' digests differ from step 5 on" in ran.stdout and "run --keep" in ran.stdout
+    assert "there first at " in ran.stdout and " of micro-batch 0, rank 0: " in ran.stdout
     assert "pivot" not in ran.stdout
+    parted = json.loads((tmp_path / "v.json").read_text())["parted_step"]
+    assert parted["step"] == 5 and parted["kept_from"] > 5 and parted["rank"] == 0
+    assert (parted["boundary"], parted["phase"], parted["micro_batch"]) == ("train.mul:aaaa", "forward", 0)
+    # The 80 that come behind it, and what reads what they left.
+    assert 80 <= parted["differing"] < parted["parts"] <= 340
 
 
 def test_a_lost_segment_is_told(opguard, kept, tmp_path):

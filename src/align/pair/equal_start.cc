@@ -106,11 +106,11 @@ bool IndexedRuns::find_first_apart() {
     for (StepIndex* index : {&logs_[i].a, &logs_[i].b}) {
       const auto end = index->at(index->steps() - 1);
       if (!end) return false;
-      last_ = std::max(last_, end->step.step);
+      last_ = std::max(last_, end->step);
       if ((*found)[i] == index->steps()) continue;
       const auto first = index->at((*found)[i]);
       if (!first) return false;
-      first_apart_ = std::min(first_apart_, first->step.step);
+      first_apart_ = std::min(first_apart_, first->step);
     }
   return true;
 }
@@ -133,7 +133,7 @@ bool IndexedRuns::find_kept() {
     const bool none = (*first)[i] == index.steps();
     const auto entry = none ? std::nullopt : index.at((*first)[i]);
     if (!none && !entry) return false;
-    kept_from_ = std::max(kept_from_, none ? last_ + 1 : entry->step.step);
+    kept_from_ = std::max(kept_from_, none ? last_ + 1 : entry->step);
   }
   return true;
 }
@@ -147,7 +147,7 @@ std::optional<std::vector<uint64_t>> IndexedRuns::first_entries_of(uint32_t step
                         [&index = both.*run, step](uint64_t i) -> std::optional<bool> {
                           const auto entry = index.at(i);
                           if (!entry) return {};
-                          return entry->step.step >= step;
+                          return entry->step >= step;
                         }});
   auto first = search_indexes(searches, bring_);
   if (!first) return {};
@@ -227,6 +227,22 @@ void IndexedRuns::end_behind(uint32_t steps, EqualStart& start) {
 uint64_t IndexedRuns::equal_before(uint32_t step) {
   const std::optional<Before> found = before(step);
   return found ? found->events - found->unmoved : 0;
+}
+
+std::vector<IndexedRuns::ApartLog> IndexedRuns::apart_logs() {
+  std::vector<ApartLog> apart;
+  const auto of_a = first_entries_of(first_apart_, &Both::a);
+  const auto of_b = first_entries_of(first_apart_, &Both::b);
+  if (first_apart_ == kNone || !of_a || !of_b) return apart;
+  for (size_t i = 0; i < logs_.size(); ++i) {
+    Both& both = logs_[i];
+    const auto a = both.a.at((*of_a)[i]), b = both.b.at((*of_b)[i]);
+    if (!a || !b || a->step != first_apart_ || b->step != first_apart_) continue;
+    if (a->chain == b->chain && a->moved_chain == b->moved_chain) continue;
+    apart.push_back(
+        {i, both.path_a, both.path_b, both.a.salt(), both.b.salt(), a->groups_at, b->groups_at});
+  }
+  return apart;
 }
 
 bool IndexedRuns::belong_to(const Run& a, const Run& b) const {

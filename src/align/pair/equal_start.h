@@ -68,6 +68,15 @@ class IndexedRuns {
   // Pairs of all ranks in the steps before this one, one that does not differ: equal ones, as far
   // as the digests tell. 0 where an index cannot be read.
   uint64_t equal_before(uint32_t step);
+  // The logs of the first step that differs in which it does, with where their groups of it are.
+  struct ApartLog {
+    size_t log = 0;  // its place among those of a run
+    std::string path_a, path_b;
+    uint32_t salt_a = 0, salt_b = 0;
+    uint64_t groups_a = 0, groups_b = 0;  // StepEntry::groups_at
+  };
+  std::vector<ApartLog> apart_logs();
+  const Bring* bring() const { return bring_; }
   // Whether these are the logs that the indexes are of.
   bool belong_to(const Run& a, const Run& b) const;
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "align/judge/compare_runs.h"
+#include "align/judge/pivot_view.h"
 #include "align/made_training.h"
 #include "align/pair/equal_start.h"
 #include "record/elsewhere.h"
@@ -110,10 +111,38 @@ TEST_F(CompareRuns, WhatDiffersTellsWhatAllDoes) {
   EXPECT_GT(skipped, pairs / 3) << "hardly any log was left out of";
 }
 
+// What the groups of a removed step tell, against the first operator that differs there.
+struct GroupCount {
+  uint64_t at_operator = 0, of_one_run = 0, in_module = 0, phases = 0, elsewhere = 0, none = 0;
+};
+void count_group(const JudgedRuns& all, const JudgedRuns& kept, uint32_t apart, GroupCount& count) {
+  const std::vector<Reason>& why = kept.found.verdict.why;
+  if (why.size() < 2) {
+    ++count.none;
+    return;
+  }
+  const std::vector<Pivot>& candidates = all.found.verdict.candidates;
+  if (candidates.empty()) return;
+  const EventView at = view(*all.a, *all.b, candidates[0]).either();
+  if (at.event->step != apart) return;
+  const std::string& told = why[1].names[0];
+  const std::string module(module_of_site(at.boundary));
+  // An operator of one run alone: it is told itself, and by the aligner the one that reads what it
+  // left.
+  const bool of_one_run = candidates[0].kind == PivotKind::structure;
+  if (why[1].kind == ReasonKind::parted_event)
+    ++(told == at.boundary ? count.at_operator : of_one_run ? count.of_one_run : count.elsewhere);
+  else if (told.find('.') == told.npos && told.find(module) == told.npos)
+    ++count.phases;
+  else
+    ++(told.find(module + " ") != told.npos ? count.in_module : count.elsewhere);
+}
+
 // `run --keep`: where the runs part in what was kept, the verdict is that of logs that keep all.
 // Where they part before, the step is told, and no operator is blamed.
 TEST_F(CompareRuns, WhatIsKeptTellsWhatAllDoes) {
   uint64_t kept_apart = 0, removed_apart = 0, equal = 0, other_words = 0;
+  GroupCount groups;
   const uint64_t pairs = given("OPGUARD_PAIRS", 300), first = given("OPGUARD_SEED", 1);
   for (uint64_t seed = first; seed < first + pairs; ++seed) {
     MadeTraining made;
@@ -121,6 +150,7 @@ TEST_F(CompareRuns, WhatIsKeptTellsWhatAllDoes) {
     made.change = Change(seed % uint64_t(Change::count));
     made.ranks = 1 + seed % 5 / 4;
     made.steps = 8 + seed * 7 % 30;
+    made.loops = seed % 2 == 0;
     MadeTraining other = made;
     other.second = true;
     write(made, other);
@@ -129,7 +159,8 @@ TEST_F(CompareRuns, WhatIsKeptTellsWhatAllDoes) {
     auto indexed = IndexedRuns::open(folder("a"), folder("b"), why);
     ASSERT_TRUE(indexed) << why;
     const uint32_t apart = indexed->first_apart();
-    made.segments = other.segments = {.segment_bytes = 2000, .keep_bytes = 12000};
+    const uint64_t bytes = made.loops ? 8000 : 2000;
+    made.segments = other.segments = {.segment_bytes = bytes, .keep_bytes = 6 * bytes};
     write(made, other);
     const auto kept = compare(ReadWhat::automatic);
     indexed = IndexedRuns::open(folder("a"), folder("b"), why);
@@ -143,6 +174,7 @@ TEST_F(CompareRuns, WhatIsKeptTellsWhatAllDoes) {
       ASSERT_FALSE(verdict.why.empty()) << "seed " << seed;
       EXPECT_EQ(verdict.why[0].kind, ReasonKind::parted_unkept) << "seed " << seed;
       EXPECT_EQ(verdict.why[0].numbers[0], apart) << "seed " << seed;
+      count_group(*all, *kept, apart, groups);
       continue;
     }
     ++(apart == kNone ? equal : kept_apart);
@@ -163,6 +195,13 @@ TEST_F(CompareRuns, WhatIsKeptTellsWhatAllDoes) {
   }
   std::printf("kept %d, removed %d, equal %d, other words %d\n", int(kept_apart),
               int(removed_apart), int(equal), int(other_words));
+  std::printf(
+      "groups: %d at the operator, %d at one of one run alone, %d in its module, %d phases, %d "
+      "elsewhere, %d none\n",
+      int(groups.at_operator), int(groups.of_one_run), int(groups.in_module), int(groups.phases),
+      int(groups.elsewhere), int(groups.none));
+  EXPECT_EQ(groups.elsewhere, 0u);
+  EXPECT_GT(groups.at_operator, pairs / 10);
   EXPECT_GT(kept_apart, pairs / 10);
   EXPECT_GT(removed_apart, pairs / 10);
   EXPECT_GT(equal, 0u);
