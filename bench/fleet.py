@@ -64,6 +64,10 @@ def shifted(group, by):
     return re.sub(r"(?<![/#])\b[0-9]+", lambda number: str(int(number[0]) + by), group)
 
 
+def bytes_of(folder, *endings):
+    return sum(path.stat().st_size for ending in endings for path in folder.glob("*" + ending))
+
+
 def measured(command):
     """(exit code, seconds, peak resident MB, standard output)"""
     start = time.perf_counter()
@@ -99,14 +103,14 @@ class Bench:
         a = self.logs("a", 1, self.o.steps, 30)
         b = self.logs("b", 1, self.o.steps, 30)
         c = self.logs("c", 1, self.o.steps, 30, 0, planted)
-        index = sum(p.stat().st_size for p in a.glob("*.steps"))
+        digests = bytes_of(a, ".steps", ".groups")
         equal, differing = self.found(a, b), self.found(a, c)
         code, seconds, memory, _ = measured([self.o.opguard, "align", a, c, "--read", "differing", "--json", self.work / "v.json"])
         whole, whole_seconds, whole_memory, _ = measured([self.o.opguard, "align", a, c, "--read", "all", "--json", self.work / "w.json"])
         pivots = [json.loads((self.work / n).read_text())["pivot"] for n in ("v.json", "w.json")]
         same = [(p["boundary"], p["step"], p["occurrence"]) for p in pivots]
         self.drop(a, b, c)
-        return {"steps": self.o.steps, "planted": planted, "index_bytes_a_record": round(index / equal["records"], 3), "equal": equal, "differing": differing,
+        return {"steps": self.o.steps, "planted": planted, "index_bytes_a_record": round(digests / equal["records"], 3), "equal": equal, "differing": differing,
                 "found": differing["first_apart"] == planted, "differing_s": round(seconds, 3), "all_s": round(whole_seconds, 3), "differing_mb": round(memory),
                 "all_mb": round(whole_memory), "same_pivot": same[0] == same[1] and code == whole}  # fmt: skip
 
@@ -115,11 +119,11 @@ class Bench:
         count = max(2, self.o.records // each)
         a = self.logs("a", 1, count, each)
         b = self.logs("b", 1, count, each)
-        size, index = (sum(p.stat().st_size for p in a.glob(pattern)) for pattern in ("*.log", "*.steps"))
+        size, digests = bytes_of(a, ".log"), bytes_of(a, ".steps", ".groups")
         found = self.found(a, b)
         code, seconds, memory, _ = measured([self.o.opguard, "align", a, b, "--read", "differing"])
         self.drop(a, b)
-        return {"records": found["records"], "log_bytes_a_record": round(size / found["records"], 2), "index_bytes_a_record": round(index / found["records"], 3),
+        return {"records": found["records"], "log_bytes_a_record": round(size / found["records"], 2), "index_bytes_a_record": round(digests / found["records"], 3),
                 "equal": found, "align_s": round(seconds, 3), "align_mb": round(memory), "identical": code == 0}  # fmt: skip
 
     def part(self, a, b, number, of, out, read="differing"):

@@ -27,6 +27,7 @@ constexpr uint64_t kEntryBytes = 64;  // that the step takes in its index
 constexpr size_t kSum = 2;            // bytes of each
 constexpr size_t kMostPayload = 1 << 24;
 constexpr size_t kFirstRead = 4096;
+constexpr size_t kWaiting = 1 << 16;  // bytes, before they are written
 // For which groups there are: so much at first, and a part of a byte a record.
 constexpr uint64_t kFirstLayouts = 16 << 10, kLayoutPart = 4;
 constexpr size_t kMostLayouts = 8 << 20;  // bytes of those that are remembered
@@ -49,6 +50,15 @@ std::string layout_of(const std::vector<StepGroup>& groups, GroupDepth depth) {
                  static_cast<int32_t>(group.micro_batch - std::exchange(batch, group.micro_batch)));
   }
   return out;
+}
+
+// Whether they are the same groups, as layout_of() has them.
+bool is_like(const std::vector<StepGroup>& groups, const std::vector<StepGroup>& others) {
+  return std::equal(groups.begin(), groups.end(), others.begin(), others.end(),
+                    [](const StepGroup& x, const StepGroup& y) {
+                      return x.micro_batch == y.micro_batch && x.boundary == y.boundary &&
+                             x.phase == y.phase;
+                    });
 }
 
 // False: it is none. Each with a sum of 0.
@@ -99,15 +109,21 @@ uint64_t GroupFileWriter::add(const std::vector<StepGroup>& events, uint64_t rec
   const bool is_full = most_bytes_ > 0 && size_ >= most_bytes_;
   for (uint8_t i = is_full ? kGroupDepths - 1 : 0; i < kGroupDepths; ++i) {
     const auto depth = static_cast<GroupDepth>(i);
-    const std::vector<StepGroup> folded = fold_groups(events, depth);
+    std::vector<StepGroup> sums;
+    if (depth != GroupDepth::event) sums = fold_groups(events, depth);
+    const std::vector<StepGroup>& folded = depth == GroupDepth::event ? events : sums;
     // With the distance of where it is told which they are.
     if (kSealed + 4 + kSum * folded.size() > bytes_for(records)) continue;
     const uint64_t at = std::max(size_, kGroupHeader);
-    std::string layout = layout_of(folded, depth);
-    std::string payload;
+    std::string payload, layout;
+    const bool is_last = depth == last_depth_ && is_like(folded, last_);
+    if (!is_last) layout = layout_of(folded, depth);
     const auto known = layouts_.find(layout);
-    put_varint(payload, known == layouts_.end() ? 0 : at - known->second);
-    if (known == layouts_.end()) {
+    if (is_last || known != layouts_.end()) {
+      if (!is_last) last_at_ = known->second;
+      put_varint(payload, at - last_at_);
+    } else {
+      put_varint(payload, 0);
       if (layout_bytes_ + layout.size() > kFirstLayouts + records_ / kLayoutPart) continue;
       layout_bytes_ += layout.size();
       payload += layout;
@@ -116,7 +132,10 @@ uint64_t GroupFileWriter::add(const std::vector<StepGroup>& events, uint64_t rec
         known_bytes_ = layout.size();
       }
       layouts_.emplace(std::move(layout), at);
+      last_at_ = at;
     }
+    if (!is_last) last_ = folded;
+    last_depth_ = depth;
     for (const StepGroup& group : folded)
       for (size_t byte = 0; byte < kSum; ++byte)
         payload.push_back(static_cast<char>(group.sum >> (8 * byte)));
@@ -124,17 +143,18 @@ uint64_t GroupFileWriter::add(const std::vector<StepGroup>& events, uint64_t rec
     put_u32(waiting_, static_cast<uint32_t>(payload.size()));
     waiting_ += payload;
     size_ = at + kSealed + payload.size();
+    if (waiting_.size() >= kWaiting) write_out();
     return at;
   }
   return 0;
 }
 
-bool GroupFileWriter::write_out() {
-  if (waiting_.empty()) return !failed_;
+void GroupFileWriter::write_out() {
+  if (waiting_.empty() || failed_) return;
   std::string out, error;
   if (!file_.is_open()) {
     // A folder that the program has deleted or moved is not made again.
-    failed_ = failed_ || ::access(path_.substr(0, path_.rfind('/')).c_str(), F_OK) != 0 ||
+    failed_ = ::access(path_.substr(0, path_.rfind('/')).c_str(), F_OK) != 0 ||
               !file_.create(path_, error);
     out.append(kGroupMagic, sizeof kGroupMagic);
     put_u32(out, kGroupVersion);
@@ -143,12 +163,12 @@ bool GroupFileWriter::write_out() {
   }
   failed_ = failed_ || !file_.append(out += waiting_, error);
   waiting_.clear();
-  return !failed_;
 }
 
 void GroupFileWriter::end() {
+  write_out();
   std::string error;
-  if (write_out() && file_.is_open()) file_.finish({}, error);
+  if (!failed_ && file_.is_open()) file_.finish({}, error);
 }
 
 bool GroupFile::read_at(uint64_t at, size_t count, std::string& into) const {

@@ -41,7 +41,7 @@ struct KeptGroups {
   bool operator==(const KeptGroups&) const = default;
 };
 
-// Writes it. A failure ends the file, not the log.
+// Writes it, 64 KiB at a time. A failure ends the file, not the log; a kill takes what waits.
 class GroupFileWriter {
  public:
   // There is no file before the first groups. salt: the log's. most_bytes: beyond it phases alone
@@ -50,13 +50,14 @@ class GroupFileWriter {
   // Of a step of so many records: of its events. -> where they will be in the file; 0: they are
   // left out.
   uint64_t add(const std::vector<StepGroup>& events, uint64_t records);
-  // All that was added. False: what was told of where is not there.
-  bool write_out();
+  // Writes what waits.
   void end();
   // In a forked child: the file is the parent's.
   void abandon() { file_.abandon(); }
 
  private:
+  void write_out();
+
   LogFile file_;  // `.incomplete` until end(), as the log is
   std::string path_, waiting_;
   uint32_t salt_ = 0;
@@ -65,6 +66,9 @@ class GroupFileWriter {
   uint64_t records_ = 0;
   uint64_t layout_bytes_ = 0, known_bytes_ = 0;  // written; of layouts_
   bool failed_ = false;
+  std::vector<StepGroup> last_;  // which groups the last step had, and where that is written
+  GroupDepth last_depth_ = GroupDepth::event;
+  uint64_t last_at_ = 0;
   std::unordered_map<std::string, uint64_t> layouts_;  // which groups, to where that is written
 };
 

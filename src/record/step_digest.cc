@@ -144,7 +144,9 @@ void StepDigester::add(const Event& event, const Slot* slots) {
 void StepDigester::finish() {
   if (!began_) return;
   if (now_.groups.size() > kMostGroups) now_.groups = {};
+  const size_t groups = now_.groups.size();
   over_.push_back(std::exchange(now_, {}));
+  now_.groups.reserve(groups);  // of a step like this one
   began_ = false;
 }
 

@@ -158,14 +158,9 @@ void StepIndexWriter::note_chunks(std::string_view chunks, uint64_t at) {
 
 void StepIndexWriter::add(const std::vector<DigestedStep>& steps) {
   if (!error_.empty() || path_.empty()) return;
-  std::vector<uint64_t> groups_at;
-  for (const DigestedStep& step : steps)
-    groups_at.push_back(groups_.add(step.groups, step.records));
-  if (!groups_.write_out()) groups_at.assign(steps.size(), 0);
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const DigestedStep& step = steps[i];
+  for (const DigestedStep& step : steps) {
     next_.step = step.step;
-    next_.groups_at = groups_at[i];
+    next_.groups_at = groups_.add(step.groups, step.records);
     next_.chain = chain_steps(next_.chain, step);
     next_.moved_chain = chain_generators(next_.moved_chain, step, step.generators.moved);
     waiting_.push_back(next_);

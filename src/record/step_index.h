@@ -74,7 +74,6 @@ class StepIndexWriter {
   // Whole chunks, now in the log at this byte.
   void note_chunks(std::string_view chunks, uint64_t at);
   // Steps that are over. Each waits until the chunk is in the log that holds its first event.
-  // Their groups do not.
   void add(const std::vector<DigestedStep>& steps);
   // The log is closed, with all that was added. lost: in all. removed: events, the first ones.
   void end(uint64_t lost, uint64_t removed, uint64_t chunks, uint64_t chunk_chain);

@@ -56,8 +56,7 @@ bool LogWriter::open(const std::string& dir, int32_t rank, int32_t world, int64_
     fail(error);
     return false;
   }
-  index_.begin(files_.path(), chunks_.salt(),
-               limits_.segments.keep_bytes / (2 * kSegmentsKept));
+  index_.begin(files_.path(), chunks_.salt(), limits_.segments.keep_bytes / (2 * kSegmentsKept));
   // At once: a program that ends here leaves a log that says whose it was.
   append(start_);
   return !failed_;
@@ -277,9 +276,10 @@ void LogWriter::write_out() {
 }
 
 void LogWriter::take_digests() {
-  const std::vector<DigestedStep> over = digests_.take_over();
+  std::vector<DigestedStep> over = digests_.take_over();
   if (against_ != nullptr) against_->add(over);
-  over_.insert(over_.end(), over.begin(), over.end());
+  over_.insert(over_.end(), std::make_move_iterator(over.begin()),
+               std::make_move_iterator(over.end()));
 }
 
 // Of steps that are over. Their events may still wait for a chunk to be full. What an index says is
