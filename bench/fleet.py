@@ -173,6 +173,8 @@ class Bench:
         a = self.logs("a", self.o.ranks, steps, per_step)
         b = self.logs("b", self.o.ranks, steps, per_step, at_rank, at_step)
         of = 16
+        digest_code, digest_s, digest_mb, digest = measured([self.o.opguard, "digest", a, b])
+        part = f"in step {at_step}, in {self.o.ranks:,} logs; there first in model.operator"
         one, memory_one, _, folder = self.pooled(a, b, of, 1)
         two, memory_two, _, _ = self.pooled(a, b, of, 2)
         _, _, lost, killed = self.pooled(a, b, of, 2, kill=of // 2)
@@ -186,6 +188,7 @@ class Bench:
         self.drop(a, b)
         return {"ranks": self.o.ranks, "records_a_rank": steps * (per_step + 5), "parts": of, "one_worker_s": round(one, 2), "two_workers_s": round(two, 2),
                 "times": round(one / two, 2), "worker_mb": round(max(memory_one, memory_two)), "killed": lost, "same_with_a_killed_worker": again == verdict,
+                "digest_s": round(digest_s, 2), "digest_mb": round(digest_mb), "digest_names": digest_code == 1 and part in digest and f"rank {at_rank}:" in digest,
                 "merge_s": round(seconds, 2), "merge_mb": round(memory), "exit_code": code, "verdict": verdict["verdict"], "rank": verdict["rank"],
                 "planted_rank": at_rank, "planted_step": at_step, "step": verdict["pivot"] and verdict["pivot"]["step"],
                 "named": verdict["rank"] == at_rank and verdict["pivot"]["step"] == at_step, "unequal": len(verdict["unequal"]),
@@ -278,7 +281,7 @@ def is_right(name, found):
     """Whether what was planted is what was found."""
     if name == "objects":
         return all(found[way]["same"] for way in ("equal", "differing"))
-    return all(found.get(key, True) for key in ("found", "same_pivot", "named", "identical", "same_with_a_killed_worker"))
+    return all(found.get(key, True) for key in ("found", "same_pivot", "named", "digest_names", "identical", "same_with_a_killed_worker"))
 
 
 def said(found):
@@ -301,6 +304,8 @@ def said(found):
     if ranks := found.get("ranks"):
         row(f"{ranks['ranks']:,} ranks of {ranks['records_a_rank']:,} records, 2 workers against 1", "1.8 times",
             f"{ranks['times']} times: {ranks['one_worker_s']:.0f} s, {ranks['two_workers_s']:.0f} s")  # fmt: skip
+        if "digest_s" in ranks:
+            row("`opguard digest` of them", "", f"{ranks['digest_s']} s, {ranks['digest_mb']} MiB; step, rank and operator {'named' if ranks['digest_names'] else 'not named'}")
         row("peak memory of a worker", "1 GiB", f"{ranks['worker_mb']} MiB")
         row("a worker killed in the middle", "the same result", f"{ranks['killed']} killed; {'the same' if ranks['same_with_a_killed_worker'] else 'another'} result")
         row("the planted operator", "named", f"{'named' if ranks['named'] else 'not named'}: rank {ranks['rank']}, step {ranks['step']}")

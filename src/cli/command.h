@@ -32,6 +32,7 @@ void add_record(CLI::App& app, Pipeline& run);
 void add_against(CLI::App& app, Pipeline& run);
 void add_store(CLI::App& app, Pipeline& run);
 void add_compare(CLI::App& app, Pipeline& run);
+void add_digest(CLI::App& app, Pipeline& run);
 void add_dump(CLI::App& app, Pipeline& run);
 void add_export(CLI::App& app, Pipeline& run);
 void add_doctor(CLI::App& app, Pipeline& run);

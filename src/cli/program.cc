@@ -31,6 +31,7 @@ void add_commands(CLI::App& app, Pipeline& run) {
   add_against(app, run);
   add_store(app, run);
   add_compare(app, run);
+  add_digest(app, run);
   add_dump(app, run);
   add_export(app, run);
   add_doctor(app, run);

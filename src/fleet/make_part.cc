@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
-#include <filesystem>
 #include <map>
 #include <string_view>
 
 #include "align/judge/pivot_view.h"
 #include "align/pair/equal_start.h"
+#include "align/pair/run_digest.h"
 #include "report/reasons.h"
 #include "support/diagnostics.h"
 
@@ -28,8 +27,7 @@ std::map<RankPlace, RankLogs> rank_logs(const std::vector<std::string>& a,
   for (const bool is_a : {true, false}) {
     std::map<int32_t, uint32_t> seen;
     for (const std::string& path : is_a ? a : b) {
-      int rank = 0;
-      std::sscanf(std::filesystem::path(path).filename().c_str(), "rank%d-", &rank);
+      const int32_t rank = rank_of_log(path);
       RankLogs& logs = all[{rank, seen[rank]++}];
       (is_a ? logs.a : logs.b) = path;
     }

@@ -11,6 +11,7 @@
 
 #include "record/crc.h"
 #include "record/format.h"
+#include "record/log_name.h"
 
 namespace opguard {
 
@@ -18,7 +19,6 @@ using namespace format;
 
 namespace {
 
-constexpr std::string_view kUnfinished = ".incomplete";
 constexpr char kGroupMagic[8] = {'o', 'p', 'g', 'g', 'r', 'p', 's', '\x1a'};
 constexpr uint32_t kGroupVersion = 1;
 constexpr uint64_t kGroupHeader = 20;
@@ -26,7 +26,7 @@ constexpr size_t kSealed = 8;         // in front of a payload: its checksum, it
 constexpr uint64_t kEntryBytes = 64;  // that the step takes in its index
 constexpr size_t kSum = 2;            // bytes of each
 constexpr size_t kMostPayload = 1 << 24;
-constexpr size_t kFirstRead = 4096;
+constexpr size_t kFirstRead = 8192;
 constexpr size_t kWaiting = 1 << 16;  // bytes, before they are written
 // For which groups there are: so much at first, and a part of a byte a record.
 constexpr uint64_t kFirstLayouts = 16 << 10, kLayoutPart = 4;
@@ -92,9 +92,7 @@ uint32_t checksum(uint32_t salt, uint64_t at, std::string_view payload) {
 }  // namespace
 
 std::string group_file_path(std::string_view log_path) {
-  for (const std::string_view ending : {kUnfinished, std::string_view(".log")})
-    if (log_path.ends_with(ending)) log_path.remove_suffix(ending.size());
-  return std::string(log_path) + ".groups";
+  return std::string(log_stem(log_path)) + ".groups";
 }
 
 void GroupFileWriter::begin(const std::string& path, uint32_t salt, uint64_t most_bytes) {
@@ -171,18 +169,34 @@ void GroupFileWriter::end() {
   if (!failed_ && file_.is_open()) file_.finish({}, error);
 }
 
-bool GroupFile::read_at(uint64_t at, size_t count, std::string& into) const {
+// As much of it as there is.
+FilePiece GroupFile::piece(uint64_t at, uint64_t count) const {
   std::string name = path_;
   struct stat file{};
-  if (::stat(name.c_str(), &file) != 0) name += kUnfinished;
-  if (::stat(name.c_str(), &file) != 0) return false;
+  if (::stat(name.c_str(), &file) != 0) name += kIncomplete;
+  if (::stat(name.c_str(), &file) != 0) return {path_, at, 0};
   const auto size = static_cast<uint64_t>(file.st_size);
-  count = std::min<uint64_t>(count, size - std::min(size, at));
-  if (count == 0 || (bring_ != nullptr && !(*bring_)({{name, at, count}}).empty())) return false;
-  const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  into.resize(count);
+  return {name, at, std::min(count, size - std::min(size, at))};
+}
+
+FilePiece GroupFile::piece_of(uint64_t at) const { return piece(at, kFirstRead); }
+
+std::optional<FilePiece> GroupFile::layout_piece_of(uint64_t at) const {
+  const auto own = payload(at);
+  if (!own) return {};
+  Cursor in(*own);
+  const uint64_t distance = in.varint();
+  if (!in.ok() || distance == 0 || distance > at) return {};
+  return piece_of(at - distance);
+}
+
+bool GroupFile::read_at(uint64_t at, size_t count, std::string& into) const {
+  const FilePiece wanted = piece(at, count);
+  if (wanted.bytes == 0 || (bring_ != nullptr && !(*bring_)({wanted}).empty())) return false;
+  const int fd = ::open(wanted.path.c_str(), O_RDONLY | O_CLOEXEC);
+  into.resize(wanted.bytes);
   ssize_t n = -1;
-  while (fd >= 0 && (n = ::pread(fd, into.data(), count, static_cast<off_t>(at))) < 0)
+  while (fd >= 0 && (n = ::pread(fd, into.data(), wanted.bytes, static_cast<off_t>(wanted.at))) < 0)
     if (errno != EINTR) break;
   if (fd >= 0) ::close(fd);
   into.resize(n > 0 ? static_cast<size_t>(n) : 0);

@@ -81,9 +81,13 @@ class GroupFile {
   // at: StepEntry::groups_at. Nothing: it cannot be read, or its checksum is wrong. `of_module` is
   // the boundary.
   std::optional<KeptGroups> at(uint64_t at) const;
+  // What at() reads first; and then, once that is there: nothing where no more is read.
+  FilePiece piece_of(uint64_t at) const;
+  std::optional<FilePiece> layout_piece_of(uint64_t at) const;
 
  private:
   std::optional<std::string> payload(uint64_t at) const;
+  FilePiece piece(uint64_t at, uint64_t count) const;
   bool read_at(uint64_t at, size_t count, std::string& into) const;
 
   std::string path_;

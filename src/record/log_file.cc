@@ -11,6 +11,8 @@
 
 #include <algorithm>
 
+#include "record/log_name.h"
+
 namespace opguard {
 namespace {
 
@@ -80,7 +82,7 @@ std::string LogFile::failure(const char* what) const {
 
 bool LogFile::create(const std::string& final_path, std::string& error) {
   final_path_ = final_path;
-  path_ = final_path + ".incomplete";
+  path_ = final_path + std::string(kIncomplete);
   std::string dir = final_path.substr(0, final_path.rfind('/'));
   if (!make_dirs(dir)) {
     error = "cannot make the folder " + dir + ": " + strerror(errno);
@@ -201,9 +203,9 @@ void LogFile::follow() {
   FileState named;
   if (look_at(-1, path_.c_str(), named) && named.identity == identity_) return;
   const std::string now = where(fd_);
-  if (!now.ends_with(".incomplete")) return;  // the renaming fails, and says so
+  if (!now.ends_with(kIncomplete)) return;  // the renaming fails, and says so
   path_ = now;
-  final_path_ = now.substr(0, now.size() - std::string_view(".incomplete").size());
+  final_path_ = without_ending(now, kIncomplete);
 }
 
 int LogFile::close_own() {

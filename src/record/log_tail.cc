@@ -10,6 +10,7 @@
 
 #include "record/chunk_chain.h"
 #include "record/format.h"
+#include "record/log_name.h"
 #include "record/text_chunks.h"
 
 namespace opguard {
@@ -18,11 +19,8 @@ using namespace format;
 
 namespace {
 
-constexpr std::string_view kIncomplete = ".incomplete";
-
-std::string final_name(std::string path) {
-  if (path.ends_with(kIncomplete)) path.resize(path.size() - kIncomplete.size());
-  return path;
+std::string final_name(std::string_view path) {
+  return std::string(without_ending(path, kIncomplete));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "record/format.h"
+#include "record/log_name.h"
 
 namespace opguard {
 
@@ -14,17 +15,7 @@ using namespace format;
 
 namespace {
 
-constexpr std::string_view kGrowing = ".incomplete", kLogEnding = ".log",
-                           kSegmentEnding = ".segment";
-
-std::string_view without_ending(std::string_view path, std::string_view ending) {
-  if (path.ends_with(ending)) path.remove_suffix(ending.size());
-  return path;
-}
-
-std::string_view log_stem(std::string_view log_path) {
-  return without_ending(without_ending(log_path, kGrowing), kLogEnding);
-}
+constexpr std::string_view kSegmentEnding = ".segment";
 
 }  // namespace
 
@@ -97,7 +88,7 @@ std::vector<SegmentFile> segment_files(std::string_view log_path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
     const std::string name = it->path().filename().string();
-    std::string_view digits = without_ending(name, kGrowing);
+    std::string_view digits = without_ending(name, kIncomplete);
     if (!digits.starts_with(before) || !digits.ends_with(kSegmentEnding)) continue;
     digits.remove_prefix(before.size());
     digits.remove_suffix(std::min(digits.size(), kSegmentEnding.size()));

@@ -12,6 +12,7 @@
 
 #include "record/crc.h"
 #include "record/format.h"
+#include "record/log_name.h"
 
 namespace opguard {
 
@@ -19,7 +20,6 @@ using namespace format;
 
 namespace {
 
-constexpr std::string_view kUnfinished = ".incomplete";
 constexpr char kIndexMagic[8] = {'o', 'p', 'g', 's', 't', 'e', 'p', '\x1a'};
 constexpr uint32_t kIndexVersion = 2;
 constexpr size_t kHeader = 20, kEntry = 64;
@@ -117,9 +117,7 @@ uint64_t chain_steps(uint64_t before, const DigestedStep& step) {
 }
 
 std::string step_index_path(std::string_view log_path) {
-  for (const std::string_view ending : {kUnfinished, std::string_view(".log")})
-    if (log_path.ends_with(ending)) log_path.remove_suffix(ending.size());
-  return std::string(log_path) + ".steps";
+  return std::string(log_stem(log_path)) + ".steps";
 }
 
 void StepIndexWriter::begin(const std::string& log_path, uint32_t salt, uint64_t most_group_bytes) {
@@ -233,8 +231,8 @@ void StepIndexWriter::end(uint64_t lost, uint64_t removed, uint64_t chunks, uint
 bool StepIndex::read_at(uint64_t at, size_t count, std::string& into) {
   if (bring_ != nullptr && !(*bring_)({{name_, at, count}}).empty()) return false;
   int fd = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 && name_.ends_with(kUnfinished)) {  // its log was closed meanwhile
-    name_.resize(name_.size() - kUnfinished.size());
+  if (fd < 0 && name_.ends_with(kIncomplete)) {  // its log was closed meanwhile
+    name_.resize(name_.size() - kIncomplete.size());
     fd = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
   }
   into.resize(count);
@@ -253,7 +251,7 @@ bool StepIndex::read_at(uint64_t at, size_t count, std::string& into) {
 }
 
 std::vector<FilePiece> StepIndex::opening(const std::string& path) {
-  for (const std::string& name : {path, path + std::string(kUnfinished)}) {
+  for (const std::string& name : {path, path + std::string(kIncomplete)}) {
     struct stat file{};
     if (::stat(name.c_str(), &file) != 0) continue;
     const auto size = static_cast<uint64_t>(file.st_size);
@@ -271,7 +269,7 @@ bool StepIndex::open(const std::string& path, const Bring* bring) {
   };
   struct stat file{};
   name_ = path;
-  if (::stat(name_.c_str(), &file) != 0) name_ += kUnfinished;
+  if (::stat(name_.c_str(), &file) != 0) name_ += kIncomplete;
   if (name_ != path && ::stat(name_.c_str(), &file) != 0) return failed(std::strerror(errno));
   const auto size = static_cast<uint64_t>(file.st_size);
   if (size < kHeader || !read_at(0, kHeader, block_)) return failed("cut short");

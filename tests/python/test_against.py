@@ -1,6 +1,7 @@
 """A run held against an earlier one as it goes on: `run --against`, docs/formats/steps.md."""
 
 import json
+import re
 import shutil
 import sys
 
@@ -123,3 +124,39 @@ def test_what_differs_is_read_alone(opguard, tmp_path, earlier):
         texts[what] = (told["verdict"], told["pivot"]["boundary"], told["pivot"]["occurrence"], told["certified_prefix"])
         assert ("were not read" in ran.stdout) == (what == "differing")
     assert texts["all"] == texts["differing"]
+
+
+def test_a_run_in_one_number(opguard, tmp_path, earlier):
+    for name, scale in (("same", "1.0"), ("other", "2.0")):
+        record(PROGRAM.replace("SCALE", scale), tmp_path / name)
+    number = re.compile(r"([0-9a-f]{16}): 1 log, (\d+) steps?, [\d,]+ records\n  rank 0  [0-9a-f]{16}  ")
+
+    def digest(folder, *words):
+        ran = opguard("digest", folder, *words)
+        assert ran.returncode == 0 and ran.stderr == "", ran.stderr
+        return number.search(ran.stdout)[1]
+
+    assert digest(earlier) == digest(tmp_path / "same") != digest(tmp_path / "other")
+    parted = [digest(earlier, "--step", step) != digest(tmp_path / "other", "--step", step) for step in (0, 16, 17, 30)]
+    assert parted == [False, False, True, True]
+
+
+def test_where_two_runs_part_by_their_digests(opguard, tmp_path, earlier):
+    for name, scale in (("same", "1.0"), ("other", "2.0")):
+        record(PROGRAM.replace("SCALE", scale), tmp_path / name)
+    same = opguard("digest", earlier, tmp_path / "same")
+    assert same.returncode == 0 and same.stdout.startswith("equal  "), same.stdout + same.stderr
+    other = opguard("digest", earlier, tmp_path / "other", "--json", tmp_path / "d.json")
+    assert other.returncode == 1 and "The runs part in step 17, in 1 log; there in train forward, " in other.stdout, other.stdout + other.stderr
+    told = json.loads((tmp_path / "d.json").read_text())
+    assert told["step"] == 17 and told["logs_apart"] == 1 and " parts of the step differ" in told["parts"]
+    assert [run["logs"][0]["rank"] for run in told["runs"]] == [0, 0] and told["runs"][0]["digest"] != told["runs"][1]["digest"]
+
+
+def test_a_log_without_digests_has_no_number(opguard, tmp_path, earlier):
+    shutil.copytree(earlier, tmp_path / "bare")
+    for index in (tmp_path / "bare").glob("*.steps"):
+        index.unlink()
+    for words in ([tmp_path / "bare"], [earlier, tmp_path / "bare"]):
+        ran = opguard("digest", *words)
+        assert ran.returncode == 2 and ".steps: No such file" in ran.stderr and ran.stdout == "", ran.stderr

@@ -90,7 +90,7 @@ def complete(opguard, tmp_path, *words):
 def test_bash_completes(opguard, tmp_path):
     (tmp_path / "verdict.json").touch()
     (tmp_path / "folder").mkdir()
-    assert complete(opguard, tmp_path, "opguard", "d") == ["diff", "dump", "doctor"]
+    assert complete(opguard, tmp_path, "opguard", "d") == ["diff", "digest", "dump", "doctor"]
     assert complete(opguard, tmp_path, "opguard", "diff", "--no") == ["--no-prove"]
     assert complete(opguard, tmp_path, "opguard", "diff", "--color", "a") == ["auto", "always"]
     assert complete(opguard, tmp_path, "opguard", "diff", "--json", "v") == ["verdict.json"]

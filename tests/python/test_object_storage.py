@@ -310,6 +310,18 @@ def test_the_verdict_is_that_of_logs_here(b, runs, opguard, tmp_path):
     assert "endpoint_override" not in text and "/tmp/opguard-" not in text
 
 
+def test_digests_tell_where_without_the_events(runs, opguard, tmp_path):
+    def digest(*folders):
+        return opguard("digest", *folders, "--python", sys.executable, env=KEYS)
+
+    same = digest(runs["a"][1], runs["up"][1])
+    assert same.returncode == 0 and same.stdout.startswith("equal  "), same.stdout + same.stderr
+    ran = digest(runs["a"][1], runs["b"][1])
+    assert ran.returncode == 1 and "part in step 52, in 1 log; there first " in ran.stdout and "rank 1: " in ran.stdout, ran.stdout + ran.stderr
+    assert re.search(r"note: brought \S+ kB of \S+ MB in \d+ round trips", ran.stderr), ran.stderr
+    assert opguard("digest", runs["a"][0]).stdout.split(":")[0] == digest(runs["a"][1]).stdout.split(":")[0]
+
+
 def test_one_side_may_be_here(runs, opguard):
     ran = align(opguard, runs["a"][0], runs["b"][1])
     assert ran.returncode == 1 and "train.mul" in ran.stdout and "note: brought" in ran.stderr, ran.stdout + ran.stderr

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "align/judge/pivot_view.h"
+#include "align/judge/parted_parts.h"
 #include "align/judge/random_state.h"
 #include "align/pair/common_end.h"
 #include "align/pair/common_steps.h"
@@ -83,29 +83,6 @@ void add_equal_start(const EqualStart& start, IndexedRuns& indexed, const Run& a
       {{.kind = ReasonKind::equal_unread, .numbers = {equal, start.steps, start.step}}});
 }
 
-// Of events the first alone: it is where they part. Of sites and names the first few.
-Reason parts_of(const DifferingGroups& groups) {
-  constexpr size_t kMostNames = 3;
-  const DifferingGroup& first = groups.differing[0];
-  Reason parts{.kind = ReasonKind::parted_event,
-               .numbers = {groups.differing.size(), groups.of, first.micro_batch},
-               .names = {first.where, phase_name(first.phase)}};
-  parts.events[0].process = groups.process;
-  if (groups.depth == GroupDepth::event) return parts;
-  parts.kind = ReasonKind::parted_parts;
-  parts.names = {};
-  std::vector<std::string> names;
-  for (const DifferingGroup& group : groups.differing) {
-    const std::string text =
-        group.where.empty() ? phase_name(group.phase) : group.where + " " + phase_name(group.phase);
-    if (std::find(names.begin(), names.end(), text) == names.end()) names.push_back(text);
-  }
-  for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i)
-    parts.names[0] += (i > 0 ? ", " : "") + names[i];
-  if (names.size() > kMostNames) parts.names[0] += ", ...";
-  return parts;
-}
-
 // The step in which the runs part is not there to be read: nothing behind it is where they part.
 void add_parted_unkept(IndexedRuns& indexed, const Run& a, const Run& b, Verdict& verdict) {
   verdict.outcome = Outcome::inconclusive;
@@ -114,7 +91,8 @@ void add_parted_unkept(IndexedRuns& indexed, const Run& a, const Run& b, Verdict
   verdict.why = {
       {.kind = ReasonKind::parted_unkept, .numbers = {indexed.first_apart(), indexed.kept_from()}}};
   if (!indexed.belong_to(a, b)) return;
-  if (const auto groups = differing_groups(indexed, a, b)) verdict.why.push_back(parts_of(*groups));
+  if (const auto groups = differing_groups(indexed, a, b))
+    verdict.why.push_back(parted_parts(*groups));
 }
 
 llvm::Expected<JudgedRuns> load_from(const std::string& dir_a, const std::string& dir_b,

@@ -65,22 +65,52 @@ std::optional<std::pair<DifferingGroups, size_t>> differing_of(const KeptGroups&
   return std::pair(std::move(found), differing[0].first);
 }
 
+// Where the groups of a log's step are.
+struct PlacedGroups {
+  GroupFile file;
+  uint64_t at;
+  PlacedGroups(const std::string& log, uint32_t salt, uint64_t at, const Bring* bring)
+      : file(group_file_path(log), salt, bring), at(at) {}
+};
+
+struct ApartGroups {
+  size_t log = 0;
+  PlacedGroups a, b;
+};
+
+// All that is read of them, in two questions. Where that fails it is asked for once more, log by
+// log.
+void bring_groups(const std::vector<ApartGroups>& logs, const Bring& bring) {
+  std::vector<FilePiece> pieces, layouts;
+  for (const ApartGroups& both : logs)
+    for (const PlacedGroups* groups : {&both.a, &both.b})
+      pieces.push_back(groups->file.piece_of(groups->at));
+  if (!pieces.empty() && !bring(pieces).empty()) return;
+  for (const ApartGroups& both : logs)
+    for (const PlacedGroups* groups : {&both.a, &both.b})
+      if (auto piece = groups->file.layout_piece_of(groups->at)) layouts.push_back(*piece);
+  if (!layouts.empty()) bring(layouts);
+}
+
 }  // namespace
 
 std::optional<DifferingGroups> differing_groups(IndexedRuns& indexed, const Run& a, const Run& b) {
+  std::vector<ApartGroups> logs;
+  for (const IndexedRuns::ApartLog& apart : indexed.apart_logs())
+    if (apart.groups_a != 0 && apart.groups_b != 0)
+      logs.push_back({apart.log,
+                      {apart.path_a, apart.salt_a, apart.groups_a, indexed.bring()},
+                      {apart.path_b, apart.salt_b, apart.groups_b, indexed.bring()}});
+  if (indexed.bring() != nullptr) bring_groups(logs, *indexed.bring());
   std::optional<DifferingGroups> first;
   size_t first_place = 0;
-  for (const IndexedRuns::ApartLog& apart : indexed.apart_logs()) {
-    if (apart.groups_a == 0 || apart.groups_b == 0) continue;
-    const auto of_a =
-        GroupFile(group_file_path(apart.path_a), apart.salt_a, indexed.bring()).at(apart.groups_a);
-    const auto of_b =
-        GroupFile(group_file_path(apart.path_b), apart.salt_b, indexed.bring()).at(apart.groups_b);
+  for (const ApartGroups& both : logs) {
+    const auto of_a = both.a.file.at(both.a.at), of_b = both.b.file.at(both.b.at);
     if (!of_a || !of_b) continue;
-    auto found = differing_of(*of_a, *of_b, a.processes[apart.log], b.processes[apart.log]);
+    auto found = differing_of(*of_a, *of_b, a.processes[both.log], b.processes[both.log]);
     if (!found || (first && found->second >= first_place)) continue;
     first = std::move(found->first);
-    first->process = static_cast<int32_t>(apart.log);
+    first->process = static_cast<int32_t>(both.log);
     first_place = found->second;
   }
   return first;

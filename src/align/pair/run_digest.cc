@@ -1,0 +1,95 @@
+#include "align/pair/run_digest.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "record/record.h"
+#include "record/step_index.h"
+#include "support/diagnostics.h"
+
+namespace opguard {
+namespace {
+
+// A step of splitmix64 (Steele, Lea, Flood 2014) for each word.
+uint64_t digest_of(std::initializer_list<uint64_t> words) {
+  uint64_t digest = 0;
+  for (const uint64_t word : words) {
+    digest = (digest ^ word) + 0x9e3779b97f4a7c15u;
+    digest = (digest ^ digest >> 30) * 0xbf58476d1ce4e5b9u;
+    digest = (digest ^ digest >> 27) * 0x94d049bb133111ebu;
+    digest ^= digest >> 31;
+  }
+  return digest;
+}
+
+// "" or why not.
+std::string digest_rank(const std::string& log, uint32_t last_step, const Bring* bring,
+                        RankDigest& rank) {
+  StepIndex index;
+  if (!index.open(step_index_path(log), bring)) return index.why();
+  if (!index.end()) return log + ": was not closed";
+  if (index.end()->lost > 0) return log + ": has lost records";
+  rank.steps = index.steps();
+  if (last_step != kNone) {
+    const auto behind = first_entry(index.steps(), [&](uint64_t i) -> std::optional<bool> {
+      const auto entry = index.at(i);
+      if (!entry) return {};
+      return entry->step > last_step;
+    });
+    if (!behind) return log + ": its index of steps cannot be read";
+    rank.steps = *behind;
+  }
+  rank.records = index.end()->records;
+  if (rank.steps < index.steps()) {
+    const auto next = index.at(rank.steps);
+    if (!next) return log + ": its index of steps cannot be read";
+    rank.records = next->records_before;
+  }
+  if (rank.steps == 0) return "";
+  const auto last = index.at(rank.steps - 1);
+  if (!last) return log + ": its index of steps cannot be read";
+  rank.digest = digest_of({last->chain, last->moved_chain});
+  return "";
+}
+
+}  // namespace
+
+int32_t rank_of_log(const std::string& path) {
+  int rank = 0;
+  std::sscanf(std::filesystem::path(path).filename().c_str(), "rank%d-", &rank);
+  return rank;
+}
+
+llvm::Expected<RunDigest> run_digest(const std::string& dir, uint32_t last_step,
+                                     const Bring* bring) {
+  std::string why;
+  const std::vector<std::string> logs = log_files(dir, why);
+  if (logs.empty()) return make_error(why);
+  if (bring != nullptr) {
+    std::vector<FilePiece> pieces;
+    for (const std::string& log : logs)
+      for (FilePiece& piece : StepIndex::opening(step_index_path(log)))
+        pieces.push_back(std::move(piece));
+    why = (*bring)(pieces);
+    if (!why.empty()) return make_error(why);
+  }
+  RunDigest run;
+  std::map<int32_t, uint32_t> seen;
+  for (const std::string& log : logs) {
+    RankDigest rank;
+    rank.rank = rank_of_log(log);
+    rank.place = seen[rank.rank]++;
+    why = digest_rank(log, last_step, bring, rank);
+    if (!why.empty()) return make_error(why);
+    run.digest +=
+        digest_of({static_cast<uint32_t>(rank.rank), rank.place, rank.steps, rank.digest});
+    run.ranks.push_back(rank);
+  }
+  return run;
+}
+
+}  // namespace opguard
