@@ -35,8 +35,10 @@ class InputFile {
     std::error_code ignored;
     std::filesystem::remove_all(dir_, ignored);
   }
-  void write(std::string_view text) const {
-    FILE* file = std::fopen(path_.c_str(), "wb");
+  void write(std::string_view text) const { write_to(path_, text); }
+  // Another file of the folder.
+  static void write_to(const std::string& path, std::string_view text) {
+    FILE* file = std::fopen(path.c_str(), "wb");
     require(file && std::fwrite(text.data(), 1, text.size(), file) == text.size(), "input written");
     std::fclose(file);
   }

@@ -1,55 +1,11 @@
-// A log of any bytes. Checksums would stop nearly every mutation, so they are made good first,
-// chunk by chunk as far as the lengths lead. So is what binds the chunks at the end.
+// A log of any bytes, as it is and with good checksums.
 #include "fuzz/fuzz.h"
-#include "record/chunk_chain.h"
-#include "record/crc.h"
-#include "record/format.h"
+#include "fuzz/good_log.h"
 #include "record/record.h"
 
 using namespace opguard;
 
 namespace {
-
-void put(std::string& bytes, size_t at, uint32_t value) {
-  for (int i = 0; i < 4; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
-}
-
-// The end's count and chain, in the room that its payload has for them.
-void bind(std::string& bytes, size_t at, size_t length, const ChunkChain& chain) {
-  format::Cursor in(std::string_view(bytes).substr(at, length));
-  for (int i = 0; i < 4; ++i) in.varint();
-  if (!in.ok() || in.left() < 9 || in.left() > 8 + 9) return;
-  at += length - in.left();
-  uint64_t count = chain.chunks();
-  for (size_t left = in.left() - 8; left > 0; --left, count >>= 7)
-    bytes[at++] = static_cast<char>((count & 0x7f) | (left > 1 ? 0x80 : 0));
-  put(bytes, at, static_cast<uint32_t>(chain.value()));
-  put(bytes, at + 4, static_cast<uint32_t>(chain.value() >> 32));
-}
-
-std::string with_checksums(std::string_view input) {
-  std::string bytes(input);
-  if (bytes.size() < format::kHeaderSize) return bytes;
-  bytes.replace(0, sizeof format::kMagic, format::kMagic, sizeof format::kMagic);
-  const bool cut = bytes[8] == static_cast<char>(format::kVersion);
-  put(bytes, 8, cut ? format::kVersion : format::kOneFileVersion);
-  put(bytes, 16, crc32c(0, bytes.data(), 16));
-  const uint32_t salt = format::load_u32(bytes.data() + 12);
-  ChunkChain chain;
-  for (size_t at = format::kHeaderSize; bytes.size() - at >= format::kChunkHeaderSize;) {
-    bytes.replace(at, 3, format::kMark, 3);
-    const size_t length = format::load_u32(bytes.data() + at + 4);
-    const uint32_t crc = crc32c(salt, bytes.data() + at, 12);
-    put(bytes, at + 12, crc);
-    if (length > bytes.size() - at - format::kChunkHeaderSize) break;
-    if (bytes[at + 3] == static_cast<char>(format::Chunk::end))
-      bind(bytes, at + format::kChunkHeaderSize, length, chain);
-    put(bytes, at + 16, crc32c(crc, bytes.data() + at + format::kChunkHeaderSize, length));
-    chain.add(bytes.data() + at);
-    at += format::kChunkHeaderSize + length;
-  }
-  return bytes;
-}
 
 void look(std::string_view bytes, bool salvage) {
   ProcessLog log;
@@ -95,7 +51,8 @@ void look(std::string_view bytes, bool salvage) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input = text_of(data, size);
-  const std::string whole = with_checksums(input);
+  const bool cut = input.size() > 8 && input[8] == static_cast<char>(format::kVersion);
+  const std::string whole = with_checksums(input, cut ? format::kVersion : format::kOneFileVersion);
   for (bool salvage : {false, true}) {
     look(input, salvage);
     look(whole, salvage);

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -10,17 +11,23 @@ import pytest
 from conftest import ROOT, build_dir
 
 SEEDS = {"patch": "*.py", "match": "*.py", "template": "*.json", "plan": "*.json", "trace": "*.json", "sites": "*.json"}
-COUNTS = {"log": 20_000, "plan": 20_000, "trace": 20_000, "template": 10_000, "sites": 10_000, "patch": 10_000, "match": 5_000}
+# What is read of a log that was written for it.
+LOGS = {"log": [".log"], "segments": [".log", ".segment"], "steps": [".steps", ".groups"]}
+COUNTS = {"log": 20_000, "segments": 3_000, "steps": 5_000, "plan": 20_000, "trace": 20_000, "template": 10_000, "sites": 10_000, "patch": 10_000, "match": 5_000}
 
 
 def seeds(name, folder):
     folder.mkdir()
-    if name == "log":
+    if name in LOGS:
         for events in (1, 20, 300):
-            made = subprocess.run([build_dir() / "tests/torture/log_torture", "write", folder.parent / f"log{events}", str(events)], capture_output=True, text=True)
+            written = folder.parent / f"log{events}"
+            words = ["write", written, events, 0, 500 if name == "segments" else 0]
+            made = subprocess.run([build_dir() / "tests/torture/log_torture", *map(str, words)], capture_output=True, text=True)
             assert made.returncode == 0, made.stderr
-            (log,) = Path(folder.parent / f"log{events}").glob("*.log")
-            shutil.copy(log, folder / f"seed{events}")
+            pieces = [path.read_bytes() for ending in LOGS[name] for path in sorted(written.glob("*" + ending))]
+            assert name != "segments" or events < 300 or len(pieces) > 3
+            # All but the last with their length: tests/fuzz/segments_fuzz.cc. A log alone has none.
+            (folder / f"seed{events}").write_bytes(b"".join(struct.pack("<I", len(piece)) + piece for piece in pieces[:-1]) + pieces[-1])
     else:
         found = [p for place in ("tests/fixtures", "templates") for p in sorted((ROOT / place).rglob(SEEDS[name])) if p.stat().st_size < 20_000]
         for i, path in enumerate(found):

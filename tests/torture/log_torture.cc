@@ -1,6 +1,6 @@
 // tests/torture/log_torture.cc: a log under kills, cuts, flipped bits and disks that fail.
 //
-//   log_torture write DIR EVENTS [THREAD]   writes a known log; what was made, written and lost
+//   log_torture write DIR EVENTS [THREAD [SEGMENT_BYTES]]   writes a known log
 //   log_torture check FILE                  compares a log with what `write` would have written
 //   log_torture kills COUNT SEED DIR        kill -9 at random moments
 //   log_torture cuts BYTES STEP             a log of so many bytes, cut at every STEP-th of them
@@ -119,8 +119,9 @@ uint64_t wrong_events(const ProcessLog& log, Expected& expected, bool exact) {
   return wrong + (slots != log.slots.size());
 }
 
-int write(const std::string& dir, uint32_t events, bool thread) {
+int write(const std::string& dir, uint32_t events, bool thread, uint64_t segment_bytes) {
   WriterLimits limits;
+  limits.segments.segment_bytes = segment_bytes;
   limits.chunk_bytes = 4096;
   limits.batch_bytes = 16 * 1024;
   limits.sync_ms = 1;
@@ -524,7 +525,8 @@ int main(int argc, char** argv) {
   auto word = [&](size_t i) { return i < words.size() ? words[i] : std::string(); };
   auto number = [&](size_t i) { return std::strtoull(word(i).c_str(), nullptr, 10); };
   const std::string verb = word(0);
-  if (verb == "write") return write(word(1), static_cast<uint32_t>(number(2)), word(3) != "0");
+  if (verb == "write")
+    return write(word(1), static_cast<uint32_t>(number(2)), word(3) != "0", number(4));
   if (verb == "check") return check(word(1));
   if (verb == "kills") return kills(static_cast<uint32_t>(number(1)), number(2), word(3));
   if (verb == "cuts") return cuts(number(1), number(2));
