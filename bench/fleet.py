@@ -186,12 +186,13 @@ class Bench:
         short = self.merge([folder / n for n in names[:-1]], self.work / "short.json")
         self.kept = folder
         self.drop(a, b)
-        return {"ranks": self.o.ranks, "records_a_rank": steps * (per_step + 5), "parts": of, "one_worker_s": round(one, 2), "two_workers_s": round(two, 2),
+        return {"ranks": self.o.ranks, "records_a_rank": steps * (per_step + 6), "parts": of, "one_worker_s": round(one, 2), "two_workers_s": round(two, 2),
                 "times": round(one / two, 2), "worker_mb": round(max(memory_one, memory_two)), "killed": lost, "same_with_a_killed_worker": again == verdict,
                 "digest_s": round(digest_s, 2), "digest_mb": round(digest_mb), "digest_names": digest_code == 1 and part in digest and f"rank {at_rank}:" in digest,
                 "merge_s": round(seconds, 2), "merge_mb": round(memory), "exit_code": code, "verdict": verdict["verdict"], "rank": verdict["rank"],
                 "planted_rank": at_rank, "planted_step": at_step, "step": verdict["pivot"] and verdict["pivot"]["step"],
-                "named": verdict["rank"] == at_rank and verdict["pivot"]["step"] == at_step, "unequal": len(verdict["unequal"]),
+                "named": (verdict["rank"], verdict["pivot"]["step"], verdict["pivot"]["kind"]) == (at_rank, at_step, "value"),
+                "received": sum(rank["role"] == "received" for rank in verdict["unequal"]), "unequal": len(verdict["unequal"]),
                 "without_a_part": short[3]["verdict"], "missing": short[3]["missing_parts"]}  # fmt: skip
 
     def merged(self):
@@ -308,7 +309,7 @@ def said(found):
             row("`opguard digest` of them", "", f"{ranks['digest_s']} s, {ranks['digest_mb']} MiB; step, rank and operator {'named' if ranks['digest_names'] else 'not named'}")
         row("peak memory of a worker", "1 GiB", f"{ranks['worker_mb']} MiB")
         row("a worker killed in the middle", "the same result", f"{ranks['killed']} killed; {'the same' if ranks['same_with_a_killed_worker'] else 'another'} result")
-        row("the planted operator", "named", f"{'named' if ranks['named'] else 'not named'}: rank {ranks['rank']}, step {ranks['step']}")
+        row("the planted operator", "named", f"{'named' if ranks['named'] else 'not named'}: rank {ranks['rank']}, step {ranks['step']}; {ranks.get('received', 0):,} ranks received it")
         row("a part that is missing", "its ranks alone are open", f"part {ranks['missing'][0]} of {ranks['parts']} is named; the others: `{ranks['without_a_part']}`")
     if merged := found.get("merged"):
         row(f"merge of {merged['ranks']:,} ranks", "30 s, 4 GiB", f"{merged['merge_s']} s, {merged['merge_mb']:,} MiB; {merged['bytes_a_rank']} bytes a rank")

@@ -39,43 +39,49 @@ class Rank {
     log_->set({{"mode", "full"}, {"group.0-" + std::to_string(ranks - 1), "data"}});
     for (uint32_t k = 0; k < kOperators; ++k)
       operators_[k] = log_->string("model.operator" + std::to_string(k) + ":a" + std::to_string(k));
-    for (const char* name : {"arg0", "arg1", "out0", "param:weight", "grad:weight"})
+    for (const char* name : {"arg0", "weight", "out0", "param:weight", "grad:weight"})
       names_.push_back(log_->string(name));
+    batch_ = log_->string("train.batch:ba0");
     reduce_ = log_->string("train.all_reduce:ar0");
     optimizer_ = log_->string("train.step:opt0");
     group_ = log_->string("0-" + std::to_string(ranks - 1));
     meta_ = log_->meta({"float32", "cpu", {64, 64}});
   }
 
-  uint64_t forward(uint32_t step, uint32_t records, bool other) {
+  void forward(uint32_t step, uint32_t records, bool other) {
     step_ = step;
-    uint64_t value = mix(weight_ ^ (uint64_t{rank_} << 40) ^ step);
+    Value value = fresh(mix((uint64_t{rank_} << 40) ^ step));
+    Event batch = made(batch_);
+    batch.occurrence = step;
+    log_->add(batch, {slot(SlotKind::out, 0, names_[2], value)});
     for (uint32_t k = 0; k * 3 < records; ++k) {
       Event event = made(operators_[k % kOperators]);
       event.occurrence = step * (records / 3 + 1) + k;
-      const uint64_t left = mix(value + k) ^ (other && k * 6 > records);
-      log_->add(event, {slot(SlotKind::in, 0, names_[0], value),
-                        slot(SlotKind::in, 1, names_[1], value + 1),
+      const Value left = fresh(mix((value.bits ^ weight_.bits) + k) ^ (other && k * 6 > records));
+      Slot weight = slot(SlotKind::in, 1, names_[1], weight_);
+      weight.flags = kModelValue | kParameter;
+      log_->add(event, {slot(SlotKind::in, 0, names_[0], value), weight,
                         slot(SlotKind::out, 0, names_[2], left)});
       value = left;
     }
-    return value;
+    given_ = value;
   }
 
-  void update(uint64_t given, uint64_t reduced) {
+  void update(uint64_t sum) {
     Event event = made(reduce_);
     event.flags = kCollective;
     event.group = group_;
     event.sequence = step_ + 1;
     event.occurrence = step_;
-    log_->add(event, {slot(SlotKind::in, 0, names_[0], given),
+    const Value reduced{sum, given_.storage, 2};
+    log_->add(event, {slot(SlotKind::in, 0, names_[0], given_),
                       slot(SlotKind::written, 0, names_[0], reduced)});
     Event optimizer = made(optimizer_);
     optimizer.kind = EventKind::optimizer;
     optimizer.phase = Phase::optimizer;
     optimizer.occurrence = step_;
     Slot before = slot(SlotKind::in, 0, names_[3], weight_);
-    weight_ = mix(weight_ ^ reduced);
+    weight_ = {mix(weight_.bits ^ sum), weight_.storage, weight_.version + 1};
     Slot after = slot(SlotKind::written, 0, names_[3], weight_);
     before.flags = after.flags = kModelValue;
     log_->add(optimizer, {before, slot(SlotKind::in, 1, names_[4], reduced), after});
@@ -84,6 +90,12 @@ class Rank {
   bool close() { return log_->close(); }
 
  private:
+  // What lies in a memory block.
+  struct Value {
+    uint64_t bits = 0;
+    uint32_t storage = 0, version = 1;
+  };
+  Value fresh(uint64_t bits) { return {bits, ++storage_}; }
   Event made(uint32_t boundary) {
     Event event;
     event.boundary = boundary;
@@ -93,26 +105,31 @@ class Rank {
     event.end_ns = clock_ + 500;
     return event;
   }
-  Slot slot(SlotKind kind, uint16_t index, uint32_t name, uint64_t bits) const {
+  Slot slot(SlotKind kind, uint16_t index, uint32_t name, const Value& value) const {
     Slot s;
     s.kind = kind;
     s.index = index;
     s.name = name;
     s.meta = meta_;
-    s.version = 1;
-    s.storage = uint32_t(bits % 4096 + 1);
-    s.address = 0x7f0000000000ull + (bits % 4096 << 14);
+    s.version = value.version;
+    s.storage = value.storage;
+    // The allocator gives freed memory out again, but for the parameter's.
+    const uint64_t place = value.storage == 1 ? 0 : 1 + value.storage % 4095;
+    s.address = 0x7f0000000000ull + (place << 14);
     s.size_bytes = 64 * 64 * 4;
-    s.value = {bits, mix(bits)};
-    s.flat = mix(bits + 1);
+    s.value = {value.bits, mix(value.bits)};
+    s.flat = mix(value.bits + 1);
     return s;
   }
 
   std::unique_ptr<LogWriter> log_;
   const uint32_t rank_;
-  uint32_t step_ = 0, operators_[kOperators], reduce_ = 0, optimizer_ = 0, group_ = 0, meta_ = 0;
+  uint32_t step_ = 0, operators_[kOperators], batch_ = 0, reduce_ = 0, optimizer_ = 0, group_ = 0,
+           meta_ = 0;
   std::vector<uint32_t> names_;
-  uint64_t weight_ = 1, clock_ = 0;
+  uint32_t storage_ = 1;
+  Value weight_{1, 1}, given_;
+  uint64_t clock_ = 0;
 };
 
 }  // namespace
@@ -134,9 +151,9 @@ int main(int argc, char** argv) {
     Rank one(dir, rank, ranks);
     uint64_t reduced = 1;
     for (uint32_t step = 0; step < steps; ++step) {
-      const uint64_t given = one.forward(step, records, rank == at_rank && step == at_step);
+      one.forward(step, records, rank == at_rank && step == at_step);
       reduced = mix(reduced + step + (step == at_step ? 77 : 0));
-      one.update(given, reduced);
+      one.update(reduced);
     }
     if (!one.close()) return 1;
   }
