@@ -39,8 +39,11 @@ std::string bring_logs(const std::vector<std::pair<std::string, ReadOptions>>& l
   if (std::string why = bring(openings); !why.empty()) return why;
   std::vector<FilePiece> tables;
   for (const auto& [path, options] : logs)
-    if (StepIndex index; is_by_index(options) && index.open(step_index_path(path), &bring))
+    if (StepIndex index; is_by_index(options) && index.open(step_index_path(path), &bring)) {
       add_pieces(index.stretch_blocks(), tables);
+      for (const uint64_t event : {options.from_event, options.until_event})
+        if (event != kToEnd) tables.push_back(index.block_of(index.near(event)));
+    }
   if (std::string why = bring(tables); !why.empty()) return why;
   std::vector<FilePiece> pieces;
   for (const auto& [path, options] : logs) {

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "record/entry_search.h"
+
 namespace opguard {
 
 namespace {
@@ -11,11 +13,12 @@ namespace {
 // none, or it cannot be told.
 uint64_t end_of_reading(StepIndex& index, uint64_t until) {
   const auto first = [&](auto holds) -> std::optional<StepEntry> {
-    const auto found = first_entry(index.steps(), [&](uint64_t i) -> std::optional<bool> {
+    const auto told = [&](uint64_t i) -> std::optional<bool> {
       const auto entry = index.at(i);
       if (!entry) return {};
       return holds(*entry);
-    });
+    };
+    const auto found = first_entry(index.steps(), told, index.near(until));
     return found && *found < index.steps() ? index.at(*found) : std::nullopt;
   };
   // The chunk that holds `until` may hold what comes before as well, so the next one ends it.
@@ -33,11 +36,12 @@ ReadStart read_start(const std::string& log_path, uint64_t event, uint64_t until
   StepIndex index;
   if (!index.open(step_index_path(log_path), bring) || !index.end() || index.end()->lost > 0)
     return {};
-  const auto behind = first_entry(index.steps(), [&](uint64_t i) -> std::optional<bool> {
+  const auto is_behind = [&](uint64_t i) -> std::optional<bool> {
     const auto entry = index.at(i);
     if (!entry) return {};
     return entry->events_before > event;
-  });
+  };
+  const auto behind = first_entry(index.steps(), is_behind, index.near(event));
   if (!behind || *behind == 0) return {};
   const auto entry = index.at(*behind - 1);
   auto stretches = index.stretches();

@@ -313,6 +313,12 @@ FilePiece StepIndex::block_of(uint64_t number) const {
   return {name_, kHeader + first * kEntry, count * kEntry};
 }
 
+uint64_t StepIndex::near(uint64_t event) const {
+  if (!end_ || end_->events == 0 || steps_ == 0) return 0;
+  const double share = static_cast<double>(event) / static_cast<double>(end_->events);
+  return std::min(steps_ - 1, static_cast<uint64_t>(share * static_cast<double>(steps_)));
+}
+
 std::optional<StepEntry> StepIndex::at(uint64_t step) {
   if (step >= steps_) return {};
   const std::string_view found = entry(step);

@@ -102,20 +102,6 @@ class StepIndexWriter {
   std::vector<LogExtent> stretches_;  // of what is no event
 };
 
-// The first of `entries` for which `holds`, of entries that do not before those that do; `entries`:
-// none. Nothing: of one it cannot be told.
-template <typename Holds>
-std::optional<uint64_t> first_entry(uint64_t entries, Holds holds) {
-  uint64_t low = 0, high = entries;
-  while (low < high) {
-    const uint64_t middle = low + (high - low) / 2;
-    const std::optional<bool> there = holds(middle);
-    if (!there) return {};
-    (*there ? high : low) = *there ? middle : middle + 1;
-  }
-  return low;
-}
-
 // Reads it, a block of 64 entries at a time. No descriptor is kept: ranks are many.
 class StepIndex {
  public:
@@ -132,6 +118,8 @@ class StepIndex {
   const std::optional<StepIndexEnd>& end() const { return end_; }
   // Nothing: it cannot be read, or its checksum is wrong.
   std::optional<StepEntry> at(uint64_t step);
+  // Where the step may be that holds this event, by its share of all; 0 where end() is none.
+  uint64_t near(uint64_t event) const;
   // What at() reads of the file, if it does not have it.
   FilePiece block_of(uint64_t step) const;
   // What stretches() reads of the file.

@@ -148,7 +148,8 @@ std::optional<std::vector<uint64_t>> IndexedRuns::first_entries_of(uint32_t step
                           const auto entry = index.at(i);
                           if (!entry) return {};
                           return entry->step >= step;
-                        }});
+                        },
+                        step});  // of a log that has each step once
   auto first = search_indexes(searches, bring_);
   if (!first) return {};
   std::vector<IndexedEntry> found;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "record/entry_search.h"
 #include "record/record.h"
 #include "record/step_index.h"
 #include "support/diagnostics.h"
@@ -35,11 +36,12 @@ std::string digest_rank(const std::string& log, uint32_t last_step, const Bring*
   if (index.end()->lost > 0) return log + ": has lost records";
   rank.steps = index.steps();
   if (last_step != kNone) {
-    const auto behind = first_entry(index.steps(), [&](uint64_t i) -> std::optional<bool> {
+    const auto is_behind = [&](uint64_t i) -> std::optional<bool> {
       const auto entry = index.at(i);
       if (!entry) return {};
       return entry->step > last_step;
-    });
+    };
+    const auto behind = first_entry(index.steps(), is_behind, last_step);
     if (!behind) return log + ": its index of steps cannot be read";
     rank.steps = *behind;
   }

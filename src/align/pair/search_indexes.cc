@@ -1,5 +1,7 @@
 #include "align/pair/search_indexes.h"
 
+#include "record/entry_search.h"
+
 namespace opguard {
 
 bool bring_entries(const std::vector<IndexedEntry>& entries, const Bring* bring) {
@@ -13,32 +15,25 @@ bool bring_entries(const std::vector<IndexedEntry>& entries, const Bring* bring)
 
 std::optional<std::vector<uint64_t>> search_indexes(const std::vector<IndexSearch>& searches,
                                                     const Bring* bring) {
-  struct Range {
-    uint64_t low = 0, high = 0;
-    bool is_open() const { return low < high; }
-    uint64_t middle() const { return low + (high - low) / 2; }
-  };
-  std::vector<Range> ranges;
-  for (const IndexSearch& search : searches) ranges.push_back({0, search.entries});
+  std::vector<EntrySearch> running;
+  for (const IndexSearch& search : searches) running.emplace_back(search.entries, search.near);
   for (bool open = true; open;) {
     open = false;
     std::vector<IndexedEntry> wanted;
     for (size_t i = 0; i < searches.size(); ++i)
-      if (ranges[i].is_open())
-        for (StepIndex* index : searches[i].indexes) wanted.push_back({index, ranges[i].middle()});
+      if (running[i].is_open())
+        for (StepIndex* index : searches[i].indexes) wanted.push_back({index, running[i].asks()});
     if (!bring_entries(wanted, bring)) return {};
     for (size_t i = 0; i < searches.size(); ++i) {
-      Range& range = ranges[i];
-      if (!range.is_open()) continue;
-      const uint64_t middle = range.middle();
-      const std::optional<bool> there = searches[i].holds(middle);
+      if (!running[i].is_open()) continue;
+      const std::optional<bool> there = searches[i].holds(running[i].asks());
       if (!there) return {};
-      (*there ? range.high : range.low) = *there ? middle : middle + 1;
-      open |= range.is_open();
+      running[i].tell(*there);
+      open |= running[i].is_open();
     }
   }
   std::vector<uint64_t> first;
-  for (const Range& range : ranges) first.push_back(range.low);
+  for (const EntrySearch& search : running) first.push_back(search.found());
   return first;
 }
 

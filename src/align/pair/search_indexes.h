@@ -21,6 +21,7 @@ struct IndexSearch {
   std::vector<StepIndex*> indexes;  // that `holds` reads the entry of
   uint64_t entries = 0;
   std::function<std::optional<bool>(uint64_t)> holds;
+  uint64_t near = kToEnd;  // where it may be
 };
 
 // One result a search. Nothing: of one it cannot be told. bring: nullptr, or of the indexes.
