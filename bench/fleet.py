@@ -46,7 +46,7 @@ torch.set_num_threads(1)
 model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 data = torch.randn(%d, 512, 256)
-start = time.perf_counter()
+ends = [time.perf_counter()]
 for step, x in enumerate(data):
     h = og("train.model:cccc", model)(x)
     y = og("train.mul:eeee", torch.mul)(h, 2.0 if str(step) == sys.argv[1] else 1.0)
@@ -55,7 +55,8 @@ for step, x in enumerate(data):
     og("train.backward:ffff", loss.backward)()
     og("train.step:gggg", optimizer.step)()
     print("step", step, flush=True)
-print("seconds", time.perf_counter() - start)
+    ends.append(time.perf_counter())
+print("seconds", ends[-1] - ends[0], sorted(b - a for a, b in zip(ends, ends[1:]))[len(data) // 2])
 """
 
 
@@ -242,14 +243,14 @@ class Bench:
         return found
 
     def trained(self, name, parts_at, *words):
-        """A run of the training -> (exit code, the last step, seconds of its loop or None, its log)."""
+        """A run of the training -> (exit code, the last step, seconds of its loop and of its median step or None, its log)."""
         log = self.work / name
         shutil.rmtree(log, ignore_errors=True)
         ran = subprocess.run([str(x) for x in (self.o.opguard, "run", "--log", log, *words, "--", sys.executable, self.program, parts_at)],
                              capture_output=True, text=True)  # fmt: skip
         steps = re.findall(r"^step (\d+)$", ran.stdout, re.M)
-        seconds = re.search(r"^seconds (\S+)$", ran.stdout, re.M)
-        return ran.returncode, int(steps[-1]) if steps else -1, float(seconds[1]) if seconds else None, log
+        seconds = re.search(r"^seconds (\S+) (\S+)$", ran.stdout, re.M)
+        return ran.returncode, int(steps[-1]) if steps else -1, (float(seconds[1]), float(seconds[2])) if seconds else None, log
 
     def against(self):
         import runtime_log
@@ -270,8 +271,10 @@ class Bench:
         code, last, _, log = self.trained("parted", PARTS_AT, "--against", earlier)
         aligned = subprocess.run([str(x) for x in (self.o.opguard, "align", earlier, log, "--json", self.work / "v.json")], capture_output=True)
         pivot = json.loads((self.work / "v.json").read_text())["pivot"] or {}
-        ratios, noise = ([b / a for a, b in zip(took["alone"], took[way])] for way in ("against", "again"))
-        return {"steps": STEPS, "alone_s": round(statistics.median(took["alone"]), 3), "against_s": round(statistics.median(took["against"]), 3),
+        ratios, noise = ([b[0] / a[0] for a, b in zip(took["alone"], took[way])] for way in ("against", "again"))
+        of_step = [round(statistics.median(b[1] / a[1] for a, b in zip(took["alone"], took[way])), 3) for way in ("against", "again")]
+        whole = {way: round(statistics.median(s for s, _ in took[way]), 3) for way in took}
+        return {"steps": STEPS, "alone_s": whole["alone"], "against_s": whole["against"], "step_ratio": of_step[0], "step_again": of_step[1],
                 "ratio": round(statistics.median(ratios), 3), "ratios": [round(r, 3) for r in ratios],
                 "alone_again": round(statistics.median(noise), 3), "alone_agains": [round(r, 3) for r in noise], "parts_at": PARTS_AT, "ended_behind_step": last,
                 "exit_code": code, "align_exit_code": aligned.returncode, "pivot": pivot.get("boundary"), "pivot_step": pivot.get("step"),
@@ -315,6 +318,8 @@ def said(found):
         row(f"merge of {merged['ranks']:,} ranks", "30 s, 4 GiB", f"{merged['merge_s']} s, {merged['merge_mb']:,} MiB; {merged['bytes_a_rank']} bytes a rank")
     if against := found.get("against"):
         row("`run --against`, time of the loop", "1.02", f"{against['ratio']:.3f} (recording alone against itself: {against['alone_again']:.3f})")
+        if "step_ratio" in against:
+            row("the same, of the median step", "1.02", f"{against['step_ratio']:.3f} ({against['step_again']:.3f})")
         row(f"`run --against` of a run that parts in step {against['parts_at']}", f"ends in step {against['parts_at']}, with `align`'s verdict",
             f"ended behind step {against['ended_behind_step']}; {'the same' if against['named'] else 'another'} operator")  # fmt: skip
     if objects := found.get("objects"):

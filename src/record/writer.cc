@@ -19,6 +19,7 @@ using namespace format;
 namespace {
 
 constexpr size_t kSpareBatches = 4;
+constexpr size_t kLittleBytes = 64 * 1024;  // some 500 records in memory
 constexpr auto kPausePatience = std::chrono::seconds(1);
 constexpr uint64_t kFetchWaitNs = 10'000'000;  // between two looks at whether pause() wants it
 
@@ -141,9 +142,9 @@ void LogWriter::work() {
   done_.notify_all();
 }
 
-// Encodes and writes what is handed over; with `all` also what is not, and chunks that are not
-// full.
-void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
+// Encodes what is handed over, and writes it if it `writes`; with `all` also what is not handed
+// over, and chunks that are not full.
+void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all, bool writes) {
   done_.wait(lock, [&] { return !draining_; });
   draining_ = true;
   const uint64_t wanted = flushes_wanted_;
@@ -174,7 +175,7 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all) {
   settles_done_ = settled;
   if (settled != settled_before) done_.notify_all();
   lock.unlock();
-  if (!stopped_) {
+  if (!stopped_ && writes) {
     if (all) chunks_.finish_chunk();
     write_out();
     if (no_room_) look_for_room();
@@ -308,10 +309,20 @@ bool LogWriter::flush() {
   return !failed_;
 }
 
+// Nobody is at it, no file is written or ended for it, and it takes less than a tenth of a
+// millisecond.
+bool LogWriter::is_little_left() {
+  if (draining_ || !queue_.empty() || limits_.segments.cut()) return false;
+  const Filling filling(filling_);
+  return batch_.size_bytes() < kLittleBytes &&
+         chunks_.bytes().size() + kLittleBytes < limits_.batch_bytes;
+}
+
 void LogWriter::settle() {
   std::unique_lock lock(mutex_);
   if (stopped_ || !is_open()) return;
   const uint64_t mine = ++settles_wanted_;
+  if (is_little_left()) return drain(lock, false, /*writes=*/false);
   wake_.notify_one();
   done_.wait(lock, [&] { return !running_ || left_ || settles_done_ >= mine; });
   if (settles_done_ < mine) drain(lock, false);

@@ -104,7 +104,8 @@ class LogWriter {
   // The same, and does not wait.
   void flush_soon();
   // Waits until all that was added is encoded, with the values that a device still computes, and
-  // its steps are digested. Nothing is written for it.
+  // its steps are digested. Nothing is written for it. A few records the caller encodes itself: the
+  // thread would take longer to wake up, some 0.1 ms.
   void settle();
   // Flushes, writes the end, syncs and renames the file to `.log`. False if anything could not be
   // written.
@@ -139,7 +140,8 @@ class LogWriter {
   // With mutex_ held.
   void hand_over();
   void ensure_thread();
-  void drain(std::unique_lock<std::mutex>& lock, bool all);
+  void drain(std::unique_lock<std::mutex>& lock, bool all, bool writes = true);
+  bool is_little_left();
 
   void work();
   void end_thread();  // waits for it, however long the disk takes
