@@ -80,7 +80,7 @@ fi
 # ---- .venv. Its packages come in while the C++ is compiled.
 [ -x .venv/bin/python ] || { say "making .venv with $python"; run "venv" "$python" -m venv .venv; }
 requirements="$torch numpy"
-[ $want = tool ] || requirements="$requirements pandas pyarrow perfetto jsonschema pytest pytest-xdist scikit-build-core>=0.11 uv safetensors polars duckdb moto[s3,server] fsspec transformers accelerate triton"
+[ $want = tool ] || requirements="$requirements pandas pyarrow perfetto jsonschema pytest pytest-xdist scikit-build-core>=0.11 uv safetensors polars duckdb moto[s3,server] fsspec ray transformers accelerate triton"
 cmake=cmake
 if ! cmake --version | awk 'NR==1 { split($3, v, "."); exit !(v[1] > 3 || v[1] == 3 && v[2] >= 25) }'; then
   say "cmake here is older than 3.25: taking a newer one into .venv"

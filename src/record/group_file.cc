@@ -29,7 +29,7 @@ constexpr size_t kMostPayload = 1 << 24;
 constexpr size_t kFirstRead = 8192;
 constexpr size_t kWaiting = 1 << 16;  // bytes, before they are written
 // For which groups there are: so much at first, and a part of a byte a record.
-constexpr uint64_t kFirstLayouts = 16 << 10, kLayoutPart = 4;
+constexpr uint64_t kFirstLayouts = 256 << 10, kLayoutPart = 4;
 constexpr size_t kMostLayouts = 8 << 20;  // bytes of those that are remembered
 
 // What the groups of a step may take: with its entry, and its part of kLayoutPart, two bytes a

@@ -11,6 +11,7 @@
 // The cost: one more descriptor, and a sync of each segment as it ends.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -36,6 +37,12 @@ struct SegmentLimits {
   // does.
   uint64_t spool_bytes = 0;
   bool cut() const { return segment_bytes > 0; }
+  // Of the digests of steps' parts, which stay for all steps; 0: all.
+  uint64_t most_group_bytes() const {
+    constexpr uint64_t kByTimeAlone = uint64_t{1} << 30;
+    const uint64_t bytes = std::max(keep_bytes, spool_bytes);
+    return bytes > 0 ? bytes / 16 : keep_ms > 0 ? kByTimeAlone : 0;
+  }
 };
 
 class LogFiles {

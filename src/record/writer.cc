@@ -57,7 +57,7 @@ bool LogWriter::open(const std::string& dir, int32_t rank, int32_t world, int64_
     fail(error);
     return false;
   }
-  index_.begin(files_.path(), chunks_.salt(), limits_.segments.keep_bytes / (2 * kSegmentsKept));
+  index_.begin(files_.path(), chunks_.salt(), limits_.segments.most_group_bytes());
   // At once: a program that ends here leaves a log that says whose it was.
   append(start_);
   return !failed_;

@@ -140,7 +140,7 @@ TEST_F(GroupFileTest, StepsLikeNoOtherTakeNoMoreThanTheirPart) {
   std::mt19937 chance(3);
   std::set<int> depths;
   std::vector<uint64_t> at;
-  for (uint32_t step = 0; step < 400; ++step) {
+  for (uint32_t step = 0; step < 600; ++step) {
     std::vector<StepGroup> all = events(60, 3, 2, step);
     std::shuffle(all.begin(), all.end(), chance);
     at.push_back(writer.add(all, 3 * all.size()));
@@ -149,7 +149,7 @@ TEST_F(GroupFileTest, StepsLikeNoOtherTakeNoMoreThanTheirPart) {
   writer.end();
   for (const uint64_t place : at)
     if (place != 0) depths.insert(int(GroupFile(path(), kSalt).at(place)->depth));
-  EXPECT_LE(bytes().size(), 2 * records + (16 << 10));
+  EXPECT_LE(bytes().size(), 2 * records + (256 << 10));
   EXPECT_GT(depths.size(), 1u);
 }
 

@@ -1,8 +1,8 @@
 """`opguard run --against LOG`: each step is compared with an earlier run's, and the run ends in the step in which it
 parts.
 
-The log's own thread digests a step as it is over and holds it against the index beside the earlier log
-(src/record/steps_against.h). Here is what is done about it:
+The log's own thread digests a step as it is over, or the program's where it is small, and holds it against the index
+beside the earlier log (src/record/steps_against.h). Here is what is done about it:
 
     stop     the run ends well, all ranks behind the same step (until.py)
     report   it is said once, and the run goes on
