@@ -39,8 +39,8 @@ void add_digest(CLI::App& app, Pipeline& run) {
           ->type_name("PYTHON");
   command->add_option("--json", options->json, "Write the digests as JSON")->type_name("FILE");
   command->footer(
-      "Exits with 0; of two runs with 1 where they differ. 2: a log has no digests, was not closed "
-      "or has lost records.");
+      "Exits with 0; of two runs with 1 where they differ. 2: a log has no digests or has lost "
+      "records, or of two runs one is not closed. One run may still be going on.");
   command->callback([options, python, &run] {
     if (python->count() > 0 && !is_url(options->dir_a) && !is_url(options->dir_b))
       throw CLI::ValidationError("--python", "nothing needs it: it is of logs in object storage");

@@ -48,7 +48,15 @@ std::string run_text(const RunDigest& run) {
 
 std::string rank_text(const RankDigest& rank) {
   return "  rank " + std::to_string(rank.rank) + "  " + hex(rank.digest) + "  " +
-         counts_text(rank.steps, rank.records) + "\n";
+         counts_text(rank.steps, rank.records) + (rank.closed ? "" : "; the log is not closed") +
+         "\n";
+}
+
+// "" or which log is not.
+std::string unclosed(const RunDigest& run) {
+  for (const RankDigest& rank : run.ranks)
+    if (!rank.closed) return "the log of rank " + std::to_string(rank.rank) + " is not closed";
+  return "";
 }
 
 Json run_json(const RunDigest& run) {
@@ -58,7 +66,8 @@ Json run_json(const RunDigest& run) {
                             {"place", rank.place},
                             {"steps", rank.steps},
                             {"records", rank.records},
-                            {"digest", hex(rank.digest)}});
+                            {"digest", hex(rank.digest)},
+                            {"closed", rank.closed}});
   return json;
 }
 
@@ -118,6 +127,8 @@ int digest_logs(const DigestOptions& options) {
   for (const std::string& dir : dirs) {
     auto run = run_digest((*remote)->here(dir), options.last_step, bring);
     if (!run) return failed(run.takeError());
+    if (const std::string which = unclosed(*run); dirs.size() > 1 && !which.empty())
+      return fail(url_name(dir) + ": " + which + ": give each run alone, with --step");
     json["runs"].push_back(run_json(*run));
     runs.push_back(std::move(*run));
   }

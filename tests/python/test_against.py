@@ -160,3 +160,16 @@ def test_a_log_without_digests_has_no_number(opguard, tmp_path, earlier):
     for words in ([tmp_path / "bare"], [earlier, tmp_path / "bare"]):
         ran = opguard("digest", *words)
         assert ran.returncode == 2 and ".steps: No such file" in ran.stderr and ran.stdout == "", ran.stderr
+
+
+def test_a_run_that_goes_on_has_a_number_up_to_its_last_step(opguard, tmp_path, earlier):
+    """The same number for the steps that are over, and nothing is said of two runs."""
+    killed = tmp_path / "killed"
+    ends = '    if step == 30:\n        time.sleep(3)\n        os.kill(os.getpid(), 9)\n    print("step"'
+    runtime_log.run_program("import os, time\n" + PROGRAM.replace("SCALE", "1.0").replace('    print("step"', ends), killed, status=-9)
+    assert [path.name.endswith(".log.incomplete") for path in killed.glob("*.log*")] == [True]
+    ran = opguard("digest", killed, "--step", "20")
+    assert ran.returncode == 0 and "; the log is not closed" in ran.stdout, ran.stdout + ran.stderr
+    assert ran.stdout.splitlines()[0] == opguard("digest", earlier, "--step", "20").stdout.splitlines()[0]
+    both = opguard("digest", earlier, killed)
+    assert both.returncode == 2 and "rank 0 is not closed: give each run alone" in both.stderr and both.stdout == "", both.stderr

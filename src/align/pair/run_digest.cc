@@ -1,5 +1,6 @@
 #include "align/pair/run_digest.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <initializer_list>
@@ -32,21 +33,24 @@ std::string digest_rank(const std::string& log, uint32_t last_step, const Bring*
                         RankDigest& rank) {
   StepIndex index;
   if (!index.open(step_index_path(log), bring)) return index.why();
-  if (!index.end()) return log + ": was not closed";
-  if (index.end()->lost > 0) return log + ": has lost records";
-  rank.steps = index.steps();
+  rank.closed = index.end().has_value();
+  if (rank.closed && index.end()->lost > 0) return log + ": has lost records";
+  // How many records a step has the next one tells, or the end.
+  const uint64_t steps = rank.closed ? index.steps() : std::max<uint64_t>(index.steps(), 1) - 1;
+  rank.steps = steps;
   if (last_step != kNone) {
     const auto is_behind = [&](uint64_t i) -> std::optional<bool> {
       const auto entry = index.at(i);
       if (!entry) return {};
       return entry->step > last_step;
     };
-    const auto behind = first_entry(index.steps(), is_behind, last_step);
+    const auto behind = first_entry(steps, is_behind, last_step);
     if (!behind) return log + ": its index of steps cannot be read";
     rank.steps = *behind;
   }
-  rank.records = index.end()->records;
-  if (rank.steps < index.steps()) {
+  if (rank.steps == index.steps()) {
+    rank.records = rank.closed ? index.end()->records : 0;
+  } else {
     const auto next = index.at(rank.steps);
     if (!next) return log + ": its index of steps cannot be read";
     rank.records = next->records_before;

@@ -28,6 +28,9 @@ struct RankDigest {
   uint32_t place = 0;  // among the logs of its rank
   uint64_t steps = 0, records = 0;
   uint64_t digest = 0;  // the chain of these steps; generators' states that moved take part
+  // Else it is being written, or its process was killed: of the last steps nothing is told, nor
+  // whether records were lost.
+  bool closed = true;
   bool operator==(const RankDigest&) const = default;
 };
 
@@ -37,8 +40,8 @@ struct RunDigest {
   bool operator==(const RunDigest&) const = default;
 };
 
-// Of the steps up to this one, with it; kNone: of all. Error: a log has no index, was not closed,
-// has lost records, or is an index cut short. bring: nullptr, or of a folder that lies elsewhere.
+// Of the steps up to this one, with it; kNone: of all. Error: a log has no index, has lost records,
+// or its index cannot be read. bring: nullptr, or of a folder that lies elsewhere.
 llvm::Expected<RunDigest> run_digest(const std::string& dir, uint32_t last_step,
                                      const Bring* bring = nullptr);
 

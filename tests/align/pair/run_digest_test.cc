@@ -100,10 +100,28 @@ TEST_F(RunDigests, OfALogThatTellsNoneThereIsNone) {
   for (const auto& file : std::filesystem::directory_iterator(folder("a")))
     if (file.path().extension() == ".steps") std::filesystem::remove(file.path());
   EXPECT_NE(error_of("a").find(".steps: No such file"), std::string::npos) << error_of("a");
-  write("open", MadeTraining{.seed = 7, .steps = 9});
-  for (const auto& file : std::filesystem::directory_iterator(folder("open")))
-    if (file.path().extension() == ".steps") std::filesystem::resize_file(file.path(), 20 + 64 * 4);
-  EXPECT_NE(error_of("open").find("was not closed"), std::string::npos) << error_of("open");
+}
+
+// As a kill leaves it: an index without its end.
+TEST_F(RunDigests, OfALogThatIsNotClosedTheStepsAreToldThatAreOver) {
+  write("a", MadeTraining{.seed = 7, .steps = 9});
+  const RunDigest whole = digest("a", 2);
+  EXPECT_TRUE(whole.ranks[0].closed);
+  const auto cut_index = [&](uint64_t entries) {
+    for (const auto& file : std::filesystem::directory_iterator(folder("a")))
+      if (file.path().extension() == ".steps")
+        std::filesystem::resize_file(file.path(), 20 + 64 * entries);
+  };
+  cut_index(4);
+  for (const uint32_t last_step : {2u, kNone}) {
+    const RunDigest open = digest("a", last_step);
+    EXPECT_FALSE(open.ranks[0].closed);
+    EXPECT_EQ(open.digest, whole.digest);
+    EXPECT_EQ(open.ranks[0].steps, 3u);
+    EXPECT_EQ(open.ranks[0].records, whole.ranks[0].records);
+  }
+  cut_index(0);
+  EXPECT_EQ(digest("a").ranks[0].steps, 0u);
 }
 
 }  // namespace
