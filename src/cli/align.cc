@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/help_text.h"
@@ -94,17 +97,13 @@ void add_align(CLI::App& app, Pipeline& run) {
       if (!parts->on.empty()) return align_on(*parts);
       return parts->part.empty() ? align_logs(*opt) : align_part(*parts);
     };
-    const bool remote = is_url(opt->dir_a) || is_url(opt->dir_b);
+    const std::vector<std::string>& noise = opt->tolerance.noise;
+    const bool remote = is_url(opt->single) || is_url(opt->dir_a) || is_url(opt->dir_b) ||
+                        std::any_of(noise.begin(), noise.end(), is_url);
     if (python->count() > 0 && parts->on.empty() && !remote)
       throw CLI::ValidationError("--python",
                                  "nothing needs it: it is of --on and of logs in "
                                  "object storage");
-    for (const std::string& dir : {opt->single, opt->dir_a, opt->dir_b})
-      if (is_url(dir) && (!opt->single.empty() || opt->tolerance.on || opt->examine.any()))
-        throw CLI::ValidationError(
-            url_name(dir),
-            "--single, --tolerance, --prove-runs and --drill read logs of this "
-            "machine alone: copy them here first");
     if (!opt->single.empty() || merge->count() > 0) return;
     if (opt->dir_a.empty()) throw CLI::RequiredError("DIR_A");
     if (opt->dir_b.empty()) throw CLI::RequiredError("DIR_B");

@@ -6,6 +6,7 @@
 #include "cli/help_text.h"
 #include "record/log_words.h"
 #include "session/dump_files.h"
+#include "support/url.h"
 
 namespace opguard {
 namespace {
@@ -45,7 +46,11 @@ void add_dump(CLI::App& app, Pipeline& run) {
   describe(*command, {"",
                       {"opguard dump run_a/log --boundary 'train.*' --step 0-2",
                        "opguard dump run_a/log --format csv"}});
-  command->add_option("FILE", options->path, "Log, folder of logs or traces, or plan")->required();
+  command
+      ->add_option("FILE", options->path,
+                   "Log, folder of logs or traces, or plan; logs may be a URL "
+                   "(opguard help objectstorage)")
+      ->required();
   command->add_option("DIR_B", options->other,
                       "Second folder of logs: how the events of the two are paired");
   command->add_flag("--salvage", options->salvage,
@@ -87,10 +92,17 @@ void add_dump(CLI::App& app, Pipeline& run) {
                    "Print as text, as JSON (an object a line) or as CSV")
       ->check(CLI::IsMember({"text", "json", "csv"}))
       ->type_name("FORMAT");
+  CLI::Option* python =
+      command
+          ->add_option("--python", options->python,
+                       "Interpreter that reaches object storage: with pyarrow [python3]")
+          ->type_name("PYTHON");
   command->add_flag("--events", options->events,
                     "With json and csv: a line an event, not a record");
   command->footer("Exits with 0; of a damaged log with 2, and with 1 where --salvage has read on.");
-  command->callback([options, &run] {
+  command->callback([options, python, &run] {
+    if (python->count() > 0 && !is_url(options->path) && !is_url(options->other))
+      throw CLI::ValidationError("--python", "nothing needs it: it is of logs in object storage");
     if (options->events && options->format == "text")
       throw CLI::ValidationError("--events",
                                  "needs --format json or csv: text shows events and their records");
@@ -98,8 +110,7 @@ void add_dump(CLI::App& app, Pipeline& run) {
       options->selection.phases.push_back(static_cast<Phase>(
           std::find(kPhaseNames.begin(), kPhaseNames.end(), name) - kPhaseNames.begin()));
     run = [options] {
-      return options->other.empty() ? dump_path(*options)
-                                    : dump_alignment(options->path, options->other);
+      return options->other.empty() ? dump_path(*options) : dump_alignment(*options);
     };
   });
 }

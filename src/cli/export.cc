@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "session/remote_logs.h"
 #include "support/launch.h"
 #include "support/package_script.h"
 
@@ -37,15 +38,17 @@ else:
 )";
 
 int export_log(const ExportOptions& options) {
+  auto remote = RemoteLogs::open({options.path}, options.python);
+  if (!remote) return fail(llvm::toString(remote.takeError()));
+  if (std::string why = (*remote)->bring_all(options.path); !why.empty()) return fail(why);
+  const std::string path = (*remote)->here(options.path);
   std::error_code code;
-  if (!std::filesystem::exists(options.path, code))
-    return fail(options.path + ": no such file or folder");
+  if (!std::filesystem::exists(path, code)) return fail(path + ": no such file or folder");
   LaunchOptions launched;
-  launched.command =
-      package_command(options.python, kExport,
-                      {options.path, options.dataset.empty() ? options.out : options.dataset,
-                       options.events ? "events" : "records",
-                       options.dataset.empty() ? "file" : "dataset", options.run});
+  launched.command = package_command(options.python, kExport,
+                                     {path, options.dataset.empty() ? options.out : options.dataset,
+                                      options.events ? "events" : "records",
+                                      options.dataset.empty() ? "file" : "dataset", options.run});
   auto result = launch(launched);
   if (!result) return fail(llvm::toString(result.takeError()));
   if (result->exit_code == 0 && result->signal == 0) return kYes;
@@ -62,7 +65,10 @@ void add_export(CLI::App& app, Pipeline& run) {
   describe(*command, {"",
                       {"opguard export run_a/log -o records.parquet",
                        "opguard export run_a/log --dataset runs"}});
-  command->add_option("LOG", options->path, "Log or folder of logs")->required();
+  command
+      ->add_option("LOG", options->path,
+                   "Log or folder of logs; or s3://, gs://, hdfs:// (opguard help objectstorage)")
+      ->required();
   CLI::Option* file =
       command->add_option("-o,--output", options->out, "The Parquet file")->type_name("FILE");
   CLI::Option* dataset =

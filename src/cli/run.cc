@@ -91,9 +91,12 @@ void add_run(CLI::App& app, Pipeline& run) {
                    "counted [4GB]")
       ->type_name("SIZE")
       ->needs(upload);
-  command->add_option("--python", opt->report.python, "Interpreter that has pyarrow [python3]")
-      ->type_name("PYTHON")
-      ->needs(upload);
+  CLI::Option* python =
+      command
+          ->add_option("--python", opt->report.python,
+                       "Interpreter that reaches object storage, of --upload and --against: with "
+                       "pyarrow [python3]")
+          ->type_name("PYTHON");
   command->add_flag("--observe", opt->observe,
                     "Record what training does too: module calls, optimizers' steps, batches "
                     "(opguard help invariants)");
@@ -121,9 +124,11 @@ void add_run(CLI::App& app, Pipeline& run) {
       command
           ->add_option("--against", opt->against,
                        "Compare each step with the logs of an earlier run as it ends, and tell "
-                       "what differs (opguard help steps)")
+                       "what differs (opguard help steps); or s3://, gs://, hdfs://")
           ->type_name("DIR")
-          ->check(CLI::ExistingDirectory);
+          ->check([](const std::string& dir) {
+            return is_url(dir) ? std::string() : CLI::ExistingDirectory(dir);
+          });
   command
       ->add_option("--on-parting", opt->on_parting,
                    "Where the runs part: stop the program at the end of the step, or report it "
@@ -152,7 +157,9 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->footer(
       "After --: the program, as you start it.\n"
       "Exits with the program's exit code; 2 if it could not be started or a transplant not done.");
-  command->callback([opt, command, mode, &run] {
+  command->callback([opt, command, mode, python, &run] {
+    if (python->count() > 0 && opt->upload.empty() && !is_url(opt->against))
+      throw CLI::ValidationError("--python", "nothing needs it: it is of logs in object storage");
     opt->command = program_words(*command);
     opt->mode_as_against = mode->empty();
     run = [opt] { return record_program(*opt); };

@@ -5,11 +5,12 @@
 #include <map>
 #include <memory>
 #include <string>
-#include "align/pair/run.h"
+
 #include "preflight/control.h"
 #include "preflight/reach.h"
 #include "session/examine.h"
 #include "session/program_texts.h"
+#include "session/remote_logs.h"
 #include "session/report_verdict.h"
 #include "support/diagnostics.h"
 #include "support/exit_code.h"
@@ -19,9 +20,12 @@ namespace {
 
 // A program that is instrumented in its sources, run again as `opguard run` recorded it into `dir`.
 llvm::Expected<GuardedProgram> recorded_program(const std::string& name, const std::string& command,
-                                                const std::string& dir, const std::string& work) {
+                                                const std::string& dir, const std::string& work,
+                                                const std::string& python) {
   GuardedProgram program{name, {"/bin/sh", "-c", command}, "", {}, work};
-  auto run = load_run(dir);
+  auto remote = RemoteLogs::open({dir}, python);
+  if (!remote) return remote.takeError();
+  auto run = (*remote)->load(dir);
   if (!run) return run.takeError();
   std::map<std::string, std::string> settings;
   for (const ProcessLog& process : run->processes)
@@ -39,9 +43,9 @@ llvm::Expected<GuardedProgram> recorded_program(const std::string& name, const s
 int examine(const AlignOptions& opt) {
   auto work = WorkFolder::temporary();
   if (!work) return fail(llvm::toString(work.takeError()));
-  auto a = recorded_program("a", opt.run_a, opt.dir_a, work->path() + "/run_a");
+  auto a = recorded_program("a", opt.run_a, opt.dir_a, work->path() + "/run_a", opt.report.python);
   if (!a) return fail(llvm::toString(a.takeError()));
-  auto b = recorded_program("b", opt.run_b, opt.dir_b, work->path() + "/run_b");
+  auto b = recorded_program("b", opt.run_b, opt.dir_b, work->path() + "/run_b", opt.report.python);
   if (!b) return fail(llvm::toString(b.takeError()));
   return report_verdict(opt.dir_a, opt.dir_b, Coverage{}, opt.report,
                         examine_with(opt.examine, *a, *b), {}, backgrounds_of_logs());

@@ -10,9 +10,9 @@
 namespace opguard {
 
 struct DigestOptions {
-  std::string dir_a, dir_b;    // the second: "" for none; both may be URLs
-  uint32_t last_step = kNone;  // of one run: its steps up to this one alone
-  std::string python, json;    // as align has them
+  std::string dir_a, dir_b;              // the second: "" for none; both may be URLs
+  uint32_t last_step = kNone;            // of one run: its steps up to this one alone
+  std::string python = "python3", json;  // as align has them
 };
 
 // The exit code: of one run kYes; of two kNo where they differ.

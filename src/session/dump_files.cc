@@ -10,9 +10,8 @@
 #include <utility>
 
 #include "align/pair/alignment.h"
-#include "align/pair/provenance_file.h"
 #include "align/pair/common_steps.h"
-#include "align/pair/run.h"
+#include "align/pair/provenance_file.h"
 #include "nlohmann/json.hpp"
 #include "plan/plan.h"
 #include "plan/trace.h"
@@ -21,9 +20,11 @@
 #include "record/record.h"
 #include "report/identity.h"
 #include "session/dump_table.h"
+#include "session/remote_logs.h"
 #include "support/exit_code.h"
 #include "support/say.h"
 #include "support/text.h"
+#include "support/url.h"
 
 namespace opguard {
 namespace {
@@ -105,6 +106,14 @@ int dump_run(const DumpOptions& options) {
   return dump_logs(options, std::move(run.processes), /*folder=*/true);
 }
 
+int dump_remote(const DumpOptions& options) {
+  auto remote = RemoteLogs::open({options.path}, options.python);
+  if (!remote) return fail(llvm::toString(remote.takeError()));
+  auto run = (*remote)->load(options.path);
+  if (!run) return fail(llvm::toString(run.takeError()));
+  return dump_logs(options, std::move(run->processes), /*folder=*/true);
+}
+
 int dump_plan(const std::string& path) {
   Diagnostics diags;
   llvm::Expected<Plan> plan = read_plan(path, diags);
@@ -134,6 +143,7 @@ bool holds_traces(const std::string& dir) {
 // What a file is is told by its first bytes, never by its name.
 int dump_path(const DumpOptions& options) {
   const std::string& path = options.path;
+  if (is_url(path)) return dump_remote(options);
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return fail(path + ": no such file or folder");
   const bool folder = std::filesystem::is_directory(path, code);
@@ -154,10 +164,12 @@ int dump_path(const DumpOptions& options) {
   return folder ? dump_run(options) : dump_log(options);
 }
 
-int dump_alignment(const std::string& dir_a, const std::string& dir_b) {
-  llvm::Expected<Run> a = load_run(dir_a);
+int dump_alignment(const DumpOptions& options) {
+  auto remote = RemoteLogs::open({options.path, options.other}, options.python);
+  if (!remote) return fail(llvm::toString(remote.takeError()));
+  llvm::Expected<Run> a = (*remote)->load(options.path);
   if (!a) return fail(llvm::toString(a.takeError()));
-  llvm::Expected<Run> b = load_run(dir_b);
+  llvm::Expected<Run> b = (*remote)->load(options.other);
   if (!b) return fail(llvm::toString(b.takeError()));
   cut_to_common_steps(*a, *b);
   return print(dump(align_runs(*a, *b), *a, *b));

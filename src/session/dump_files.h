@@ -11,7 +11,8 @@
 namespace opguard {
 
 struct DumpOptions {
-  std::string path, other;
+  std::string path, other;         // a folder of logs may be a URL
+  std::string python = "python3";  // then: an interpreter that has pyarrow
   bool salvage = false;
   EventSelection selection;
   std::string steps, limit_text;
@@ -27,7 +28,7 @@ struct DumpOptions {
 
 // The exit code (support/exit_code.h).
 int dump_path(const DumpOptions& options);
-// How the events of two folders of logs are paired.
-int dump_alignment(const std::string& dir_a, const std::string& dir_b);
+// How the events of two folders of logs are paired, `path` and `other`.
+int dump_alignment(const DumpOptions& options);
 
 }  // namespace opguard

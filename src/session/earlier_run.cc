@@ -8,17 +8,25 @@
 
 namespace opguard {
 
-llvm::Expected<EarlierRun> read_earlier_run(const std::string& dir) {
+llvm::Expected<EarlierRun> read_earlier_run(const std::string& dir, const Bring* bring) {
   std::string error;
   const std::vector<std::string> logs = log_files(dir, error);
   if (logs.empty()) return make_error(error);
+  std::vector<FilePiece> indexes;
+  for (const std::string& log : logs)
+    if (bring != nullptr)
+      for (const FilePiece& piece : StepIndex::opening(step_index_path(log)))
+        indexes.push_back({piece.path});
+  if (!indexes.empty())
+    if (error = (*bring)(indexes); !error.empty()) return make_error(error);
   for (const std::string& log : logs)
     if (StepIndex index; !index.open(step_index_path(log)))
       return make_error(index.why() +
                         "; it was recorded by an opguard that wrote no index of steps");
   // Of settings the first events of one log are enough.
   ProcessLog first;
-  if (!read_log(logs[0], first, error, {.until_event = 1})) return make_error(error);
+  if (!read_log(logs[0], first, error, {.until_event = 1, .bring = bring}))
+    return make_error(error);
   const auto mode = first.settings.find("mode");
   return EarlierRun{mode == first.settings.end() ? "" : mode->second};
 }

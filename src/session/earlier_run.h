@@ -10,13 +10,16 @@
 
 #include <string>
 
+#include "record/bring.h"
+
 namespace opguard {
 
 struct EarlierRun {
   std::string mode;  // it was recorded in; "": its logs do not say
 };
 
-// An error says which log cannot be held against, and why.
-llvm::Expected<EarlierRun> read_earlier_run(const std::string& dir);
+// An error says which log cannot be held against, and why. bring: nullptr, or of a folder that lies
+// elsewhere: its indexes are brought whole.
+llvm::Expected<EarlierRun> read_earlier_run(const std::string& dir, const Bring* bring = nullptr);
 
 }  // namespace opguard

@@ -290,9 +290,13 @@ int record_program(RecordOptions opt) {
   std::error_code ec;
   std::string wrong;
   if (!check_selections(opt, wrong)) return fail(wrong);
+  std::unique_ptr<RemoteLogs> earlier_logs;  // as long as the program is held against them
   if (!opt.against.empty()) {
-    auto earlier = read_earlier_run(opt.against);
-    if (!earlier) return fail(llvm::toString(earlier.takeError()));
+    auto opened = RemoteLogs::open({opt.against}, opt.report.python);
+    if (!opened) return fail("--against: " + llvm::toString(opened.takeError()));
+    earlier_logs = std::move(*opened);
+    auto earlier = read_earlier_run(earlier_logs->here(opt.against), earlier_logs->bring());
+    if (!earlier) return fail(earlier_logs->as_given(llvm::toString(earlier.takeError())));
     if (opt.mode_as_against && !earlier->mode.empty()) opt.mode = earlier->mode;
   }
   StepWindow window;
@@ -340,8 +344,8 @@ int record_program(RecordOptions opt) {
     for (auto& variable : control_environment(opt.seed)) launched.environment.push_back(variable);
 
   if (!opt.against.empty()) {
-    opt.against = fs::absolute(opt.against, ec).string();
-    launched.environment.emplace_back("OPGUARD_AGAINST", opt.against);
+    if (!is_url(opt.against)) opt.against = fs::absolute(opt.against, ec).string();
+    launched.environment.emplace_back("OPGUARD_AGAINST", earlier_logs->here(opt.against));
     launched.environment.emplace_back("OPGUARD_ON_PARTING", opt.on_parting);
   }
 

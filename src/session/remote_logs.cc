@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "align/pair/run.h"
 #include "nlohmann/json.hpp"
 #include "session/helper_answer.h"
 #include "support/diagnostics.h"
@@ -126,12 +127,30 @@ std::string RemoteLogs::as_given(std::string text) const {
   return text;
 }
 
-void RemoteLogs::name_as_given(JudgedRuns& judged) const {
+void RemoteLogs::name_as_given(Run& run) const {
   if (here_.empty()) return;
-  for (Run* run : {judged.a.get(), judged.b.get()}) {
-    run->dir = as_given(run->dir);
-    for (ProcessLog& log : run->processes) log.path = as_given(log.path);
-  }
+  run.dir = as_given(run.dir);
+  for (ProcessLog& log : run.processes) log.path = as_given(log.path);
+}
+
+void RemoteLogs::name_as_given(JudgedRuns& judged) const {
+  for (Run* run : {judged.a.get(), judged.b.get()}) name_as_given(*run);
+}
+
+llvm::Expected<Run> RemoteLogs::load(const std::string& folder) const {
+  auto run = load_run(here(folder), {.bring = bring()});
+  if (!run) return make_error(as_given(llvm::toString(run.takeError())));
+  name_as_given(*run);
+  return run;
+}
+
+std::string RemoteLogs::bring_all(const std::string& folder) const {
+  if (!helper_ || !here_.contains(folder)) return "";
+  std::vector<FilePiece> pieces;
+  std::error_code failed;
+  for (const auto& file : fs::directory_iterator(here(folder), failed))
+    pieces.push_back({file.path().string()});
+  return failed ? failed.message() : as_given(bring_(pieces));
 }
 
 std::string RemoteLogs::told() const {

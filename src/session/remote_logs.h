@@ -41,9 +41,14 @@ class RemoteLogs {
   std::string here(const std::string& folder) const;
   // nullptr: all is on this machine.
   const Bring* bring() const { return helper_ ? &bring_ : nullptr; }
+  // All of a folder's logs, named as the user named the folder. Of this machine or not.
+  llvm::Expected<Run> load(const std::string& folder) const;
+  // Every byte of a folder's files, for who asks for no pieces. "" or why not.
+  std::string bring_all(const std::string& folder) const;
   // A text in which folders bear the names that the user gave them, as url_name() has them.
   std::string as_given(std::string text) const;
   void name_as_given(JudgedRuns& judged) const;
+  void name_as_given(Run& run) const;
   // "brought 84 kB of 1.9 GB in 21 round trips"; "": all is on this machine.
   std::string told() const;
 

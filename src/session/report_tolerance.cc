@@ -2,14 +2,15 @@
 #include <utility>
 
 #include "align/judge/conclude.h"
-#include "align/pair/run.h"
 #include "align/pair/settings.h"
 #include "align/tolerance/judge_tolerance.h"
 #include "align/tolerance/reference_tensors.h"
+#include "session/remote_logs.h"
 #include "session/report_verdict.h"
 #include "session/slices.h"
 #include "support/exit_code.h"
 #include "support/progress.h"
+#include "support/url.h"
 
 namespace opguard {
 namespace {
@@ -36,12 +37,12 @@ Reasons unfit(const Run& a, const Run& b, const ToleranceLogs& logs,
   }
   for (size_t i = 0; i < noise.size(); ++i)
     if (recorded_setting(noise[i], "jitter").empty())
-      return {{.kind = ReasonKind::not_jittered, .names = {logs.noise[i]}}};
+      return {{.kind = ReasonKind::not_jittered, .names = {url_name(logs.noise[i])}}};
   // Of a candidate of one process no piece is asked for.
   const std::string slices = recorded_setting(a, "slices");
   if (only_process(b) == -2 && slices != slices_digest(slices_of(b)) &&
       slices != slices_digest(even_slices_of(b)))
-    return {{.kind = ReasonKind::other_slices, .names = {logs.b}}};
+    return {{.kind = ReasonKind::other_slices, .names = {url_name(logs.b)}}};
   return {};
 }
 
@@ -50,14 +51,19 @@ Reasons unfit(const Run& a, const Run& b, const ToleranceLogs& logs,
 int report_tolerance(const ToleranceLogs& logs, const Coverage& coverage,
                      const ToleranceOptions& tolerance, const ReportOptions& options,
                      const Isolate& isolate) {
-  auto progress = std::make_unique<Progress>("comparing " + logs.a + " and " + logs.b);
-  llvm::Expected<Run> a = load_run(logs.a);
+  auto progress =
+      std::make_unique<Progress>("comparing " + url_name(logs.a) + " and " + url_name(logs.b));
+  std::vector<std::string> folders = logs.noise;
+  folders.insert(folders.end(), {logs.a, logs.b});
+  auto remote = RemoteLogs::open(folders, options.python);
+  if (!remote) return fail(llvm::toString(remote.takeError()));
+  llvm::Expected<Run> a = (*remote)->load(logs.a);
   if (!a) return fail(llvm::toString(a.takeError()));
-  llvm::Expected<Run> b = load_run(logs.b);
+  llvm::Expected<Run> b = (*remote)->load(logs.b);
   if (!b) return fail(llvm::toString(b.takeError()));
   std::vector<Run> noise;
   for (const std::string& dir : logs.noise) {
-    llvm::Expected<Run> run = load_run(dir);
+    llvm::Expected<Run> run = (*remote)->load(dir);
     if (!run) return fail(llvm::toString(run.takeError()));
     noise.push_back(std::move(*run));
   }

@@ -14,10 +14,12 @@
 #include "report/perfetto.h"
 #include "report/reasons.h"
 #include "report/sarif.h"
+#include "session/remote_logs.h"
 #include "support/diagnostics.h"
 #include "support/exit_code.h"
 #include "support/progress.h"
 #include "support/say.h"
+#include "support/url.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -132,8 +134,10 @@ int report_verdict(const std::string& dir_a, const std::string& dir_b, const Cov
 int report_single(const std::string& dir, const ReportOptions& options) {
   for (const std::string& path : {options.html, options.perfetto, options.sarif})
     if (!path.empty()) return fail(path + ": only --json and the terminal tell of one run alone");
-  auto progress = std::make_unique<Progress>("checking " + dir);
-  llvm::Expected<Run> run = load_run(dir);
+  auto progress = std::make_unique<Progress>("checking " + url_name(dir));
+  auto remote = RemoteLogs::open({dir}, options.python);
+  if (!remote) return fail(llvm::toString(remote.takeError()));
+  llvm::Expected<Run> run = (*remote)->load(dir);
   if (!run) return fail(llvm::toString(run.takeError()));
   const Findings findings = check_single(*run);
   progress.reset();

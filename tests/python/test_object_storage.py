@@ -334,10 +334,45 @@ def test_parts_and_workers_read_the_store(runs, opguard, tmp_path):
     assert (fleet["rank"], fleet["pivot"]["boundary"], fleet["pivot"]["step"]) == (1, "train.mul:aaaa", 52)
 
 
-@pytest.mark.parametrize("words", [["--single", "URL"], ["URL", "URL", "--tolerance", "--noise", "."]])
-def test_what_reads_logs_of_this_machine_says_so(words, runs, opguard):
-    ran = opguard("align", *[runs["a"][1] if word == "URL" else word for word in words])
-    assert ran.returncode == 2 and "copy them here first" in ran.stderr and "endpoint_override" not in ran.stderr, ran.stderr
+def test_whoever_reads_whole_logs_brings_them(runs, opguard, tmp_path):
+    """The same as of the logs here, under the name that was given."""
+    here, url = runs["a"]
+    words = ["--python", sys.executable]
+
+    def same(command, *more, status=0):
+        wanted = opguard(*command, here, *more)
+        got = opguard(*command, url, *more, *words, env=KEYS)
+        assert got.returncode == wanted.returncode == status, got.stdout + got.stderr
+        assert "endpoint_override" not in got.stdout + got.stderr and "/tmp/opguard-" not in got.stdout + got.stderr
+        assert got.stdout.replace("s3://logs/a", str(here)) == wanted.stdout
+        return got
+
+    assert same(["dump"], "--step", "3").stdout.count("train.mul:aaaa") > 300
+    same(["dump"], "--format", "csv", "--rank", "1", "--step", "2-3")
+    same(["align", "--single"])
+    for name, place, more in (("here", here, []), ("there", url, words)):
+        ran = opguard("export", place, "-o", tmp_path / f"{name}.parquet", "--python", sys.executable, env=KEYS)
+        assert ran.returncode == 0 and ran.stdout.split(": ")[1] == "80,280 records\n", ran.stdout + ran.stderr
+    assert len({(tmp_path / f"{name}.parquet").read_bytes() for name in ("here", "there")}) == 1
+    paired = opguard("dump", url, runs["b"][1], *words, env=KEYS)
+    assert paired.returncode == 0 and paired.stdout == opguard("dump", here, runs["b"][0]).stdout
+
+
+def test_a_run_is_held_against_logs_that_lie_there(runs, opguard, tmp_path):
+    program = tmp_path / "b.py"
+    program.write_text(runtime_log.PROLOGUE.format(package=str(build_dir() / "python")) + PROGRAM.replace("CHANGED", "31"))
+    words = ["--against", runs["a"][1], "--python", sys.executable]
+    ran = opguard("run", "--log", tmp_path / "log", *words, "--", sys.executable, "-c", BOTH_RANKS, program, env=KEYS)
+    assert "rank 1 parts from the earlier run in step 31" in ran.stderr, ran.stdout + ran.stderr
+    assert ran.returncode == 1 and "train.mul" in ran.stdout and "step 31" in ran.stdout, ran.stdout + ran.stderr
+    assert "endpoint_override" not in ran.stdout + ran.stderr
+
+
+def test_an_interpreter_for_nothing_is_told(runs, opguard, tmp_path):
+    for command in (["dump", runs["a"][0]], ["align", "--single", runs["a"][0]], ["digest", runs["a"][0]], ["run", "--log", tmp_path / "log"]):
+        tail = ["--", "true"] if command[0] == "run" else []
+        ran = opguard(*command, "--python", sys.executable, *tail)
+        assert ran.returncode == 2 and "--python: nothing needs it" in ran.stderr, ran.stderr
 
 
 def test_a_store_that_cannot_be_written_to_ends_the_run_before_it_begins(opguard, server, tmp_path):
