@@ -362,7 +362,10 @@ def test_a_run_is_held_against_logs_that_lie_there(runs, opguard, tmp_path):
     program = tmp_path / "b.py"
     program.write_text(runtime_log.PROLOGUE.format(package=str(build_dir() / "python")) + PROGRAM.replace("CHANGED", "31"))
     words = ["--against", runs["a"][1], "--python", sys.executable]
-    ran = opguard("run", "--log", tmp_path / "log", *words, "--", sys.executable, "-c", BOTH_RANKS, program, env=KEYS)
+    # Each waits for what the other has compared.
+    at_once = BOTH_RANKS.replace("subprocess.run(", "ranks.append(subprocess.Popen(").replace(", check=True)", "))").replace("for rank", "ranks = []\nfor rank")
+    at_once += "sys.exit(max(rank.wait() for rank in ranks))\n"
+    ran = opguard("run", "--log", tmp_path / "log", *words, "--", sys.executable, "-c", at_once, program, env=KEYS)
     assert "rank 1 parts from the earlier run in step 31" in ran.stderr, ran.stdout + ran.stderr
     assert ran.returncode == 1 and "train.mul" in ran.stdout and "step 31" in ran.stdout, ran.stdout + ran.stderr
     assert "endpoint_override" not in ran.stdout + ran.stderr
