@@ -1,6 +1,6 @@
-// A log that is cut into segments: the log's bytes, and those of its segments behind it, each but
-// the last with its length before it. Checksums are made good, but what the log says of a segment
-// binds that one as it was.
+// A log that is cut into segments. The input is the log's bytes and those of its segments behind
+// it, each but the last with its length before it. Checksums are made good. But what the log says
+// of a segment binds that one as it was.
 #include "fuzz/fuzz.h"
 #include "fuzz/good_log.h"
 #include "record/record.h"

@@ -77,7 +77,7 @@ def test_the_log_is_whole_while_the_program_goes_on(tmp_path):
             import os
             print(sorted(n.rsplit(".", 1)[1] for n in os.listdir(os.environ["OPGUARD_LOG"])))""")
     ran = runtime_log.run_program(ended, tmp_path / "log", env={"OPGUARD_RECORD_STEPS": "1..2"})
-    assert "['log', 'steps']" in ran.stdout
+    assert "['groups', 'log', 'steps']" in ran.stdout
 
 
 def test_marks_and_processes_that_fork_between_steps(tmp_path):
