@@ -40,7 +40,7 @@ def index_of(folder, rank):
 
 def install(options):
     try:
-        _rt.hold_against(index_of(options.against, options.rank), Ranks(os.path.abspath(options.log), options.on_parting))
+        _rt.hold_against(index_of(options.against, options.rank), Ranks(os.path.abspath(options.log), options.rank, options.on_parting))
     except (OSError, ValueError) as error:
         messages.complain("not compared while it runs: %s" % error)
         return
@@ -50,8 +50,8 @@ def install(options):
 class Ranks:
     """What a rank's comparison says as a step ends -> True where the run is to end."""
 
-    def __init__(self, log, on_parting):
-        self.log, self.stops = log, on_parting == "stop"
+    def __init__(self, log, of_rank, on_parting):
+        self.log, self.of_rank, self.stops = log, of_rank, on_parting == "stop"
         self.told = self.late = False
 
     def __call__(self, step, parted):
@@ -59,7 +59,8 @@ class Ranks:
         differs = parted >= 0
         if differs and not self.told:
             self.told = True
-            messages.complain("rank %d parts from the earlier run in step %d" % (rank, parted))
+            # The log's, whose step it is: the program may have no group.
+            messages.complain("rank %d parts from the earlier run in step %d" % (self.of_rank, parted))
         ends = self.stops and (self._agreed(step, differs, rank, world) if world > 1 else differs)
         if ends or differs:
             self._call(step)
