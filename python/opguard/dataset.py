@@ -29,8 +29,9 @@ def run_name(path):
     return os.path.basename(path) or "run"
 
 
-def write(path, out, rows="records", run=None):
-    """path: a log, or a folder of logs. out: the dataset, made where it is missing. rows: "records" or "events". run: its name there.
+def write(path, out, rows="records", run=None, shown=None):
+    """path: a log, or a folder of logs. out: the dataset, made where it is missing. rows: "records" or "events". run: its name there. shown: as
+    logs.read_log() has it.
 
     -> (rows written, files, logs). ValueError: the dataset has a run of this name; what read_log refuses. OSError: it cannot be read or
     written. The run's folder is there only once it is whole."""
@@ -44,7 +45,7 @@ def write(path, out, rows="records", run=None):
     try:
         written, files, about = 0, 0, []
         for number, log_path in enumerate(log_files(path)):
-            log = read_log(log_path)
+            log = read_log(log_path, shown)
             about.append({key: value for key, value in vars(log.processes[0]).items() if key != "locations"})
             reader = pyarrow.RecordBatchReader.from_stream(getattr(log, rows))
             at = os.path.join(unfinished, "rank=%d" % log.rank)

@@ -17,8 +17,8 @@ Location = collections.namedtuple("Location", "package file path line column end
 Location.__doc__ = """Where a boundary is in the sources that ran: lines from 1, columns from 0; `text` is the expression, where the log's folder tells."""
 
 
-def read_log(path):
-    """path: a log, or a folder of them (all ranks) -> Log.
+def read_log(path, shown=None):
+    """path: a log, or a folder of them (all ranks) -> Log. shown: the folder under another name, as the URL that it was brought from.
 
     A log that was cut short or damaged gives all that was read up to there, says so in `damage` and warns. ValueError: not a log, a log
     of another version, a folder without logs. OSError: the path cannot be read."""
@@ -26,6 +26,8 @@ def read_log(path):
     processes, events, records, observations = _rt.read_log(path)
     sites = _sites(os.path.join(path, "sites.json")) if os.path.isdir(path) else {}
     processes = [Process(p, sites) for p in processes]
+    for process in processes if shown else ():
+        process.path = shown + "/" + os.path.basename(process.path)
     log = Log(processes, Table(events, processes), Table(records, processes), Observations(observations, processes))
     for process in log.processes:
         if process.damage:

@@ -12,6 +12,7 @@
 #include "session/remote_logs.h"
 #include "support/launch.h"
 #include "support/package_script.h"
+#include "support/url.h"
 
 namespace opguard {
 namespace {
@@ -24,15 +25,17 @@ struct ExportOptions {
   bool events = false;
 };
 
-// argv: log, output, "events" or "records", "file" or "dataset", the run's name or "".
+// argv: log, output, "events" or "records", "file" or "dataset", the run's name or "", the log's
+// URL or "".
 constexpr const char* kExport = R"(
-path, out, rows, form, run = sys.argv[1:]
+path, out, rows, form, run, shown = sys.argv[1:]
 if form == "dataset":
     from opguard import dataset
-    written, files, logs = dataset.write(path, out, rows, run)
+    written, files, logs = dataset.write(path, out, rows, run, shown)
     print("{}: {:,} {} of {:,} logs in {:,} files".format(out, written, rows, logs, files))
 else:
-    table = getattr(opguard.read_log(path), rows)
+    from opguard import logs
+    table = getattr(logs.read_log(path, shown), rows)
     table.to_parquet(out)
     print("{}: {:,} {}".format(out, len(table), rows))
 )";
@@ -45,10 +48,11 @@ int export_log(const ExportOptions& options) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return fail(path + ": no such file or folder");
   LaunchOptions launched;
-  launched.command = package_command(options.python, kExport,
-                                     {path, options.dataset.empty() ? options.out : options.dataset,
-                                      options.events ? "events" : "records",
-                                      options.dataset.empty() ? "file" : "dataset", options.run});
+  launched.command = package_command(
+      options.python, kExport,
+      {path, options.dataset.empty() ? options.out : options.dataset,
+       options.events ? "events" : "records", options.dataset.empty() ? "file" : "dataset",
+       options.run, is_url(options.path) ? url_name(options.path) : ""});
   auto result = launch(launched);
   if (!result) return fail(llvm::toString(result.takeError()));
   if (result->exit_code == 0 && result->signal == 0) return kYes;

@@ -353,7 +353,12 @@ def test_whoever_reads_whole_logs_brings_them(runs, opguard, tmp_path):
     for name, place, more in (("here", here, []), ("there", url, words)):
         ran = opguard("export", place, "-o", tmp_path / f"{name}.parquet", "--python", sys.executable, env=KEYS)
         assert ran.returncode == 0 and re.search(r": \d{2},\d{3} records\n$", ran.stdout), ran.stdout + ran.stderr
-    assert len({(tmp_path / f"{name}.parquet").read_bytes() for name in ("here", "there")}) == 1
+    import pyarrow.parquet
+
+    tables = [pyarrow.parquet.read_table(tmp_path / f"{name}.parquet") for name in ("here", "there")]
+    assert tables[0].equals(tables[1])
+    kept = [str(table.schema.metadata) for table in tables]
+    assert kept[1].replace("s3://logs/a", str(here)) == kept[0] and "/tmp/opguard-" not in kept[1]
     paired = opguard("dump", url, runs["b"][1], *words, env=KEYS)
     assert paired.returncode == 0 and paired.stdout == opguard("dump", here, runs["b"][0]).stdout
 
