@@ -16,7 +16,7 @@
 
 #include "align/judge/pivot_view.h"
 #include "record/step_window.h"
-#include "report/place_text.h"
+#include "report/parted_words.h"
 #include "report/tolerance_text.h"
 #include "support/text.h"
 
@@ -192,9 +192,8 @@ class Wording {
         return "the steps' digests differ from step " + number(first) + " on, and steps before " +
                number(second) + " were removed (run --keep)";
       case parted_event:
-        return "there first " + site_words() + parts_words();
       case parted_parts:
-        return "there in " + names[0] + parts_words();
+        return parted_words(*runs_[0], reason_);
       case equal_unread:
         return counted(first, "pair") + " in the first " + counted(second, "step") +
                " are equal by the steps' digests, and were not read: of one run alone nothing is "
@@ -340,25 +339,6 @@ class Wording {
   std::string apart() const {
     return number(reason_.numbers[0]) + " of " + number(reason_.numbers[1]) +
            " steps they could not be put together from the other run's";
-  }
-
-  // "at model.py:41:12 softmax, forward of micro-batch 0"
-  std::string site_words() const {
-    const ProcessLog& log = runs_[0]->processes[reason_.events[0].process];
-    const std::string& where = reason_.names[0];
-    const auto at = log.locations.find(where);
-    const std::string place =
-        at == log.locations.end()
-            ? "in " + where
-            : "at " + place_text(*log.provenance, at->second) + " " + at->second.callee;
-    return place + ", " + reason_.names[1] + " of micro-batch " + number(reason_.numbers[2]);
-  }
-
-  // ", rank 1: 12 of 380 parts of the step differ"
-  std::string parts_words() const {
-    return ", rank " + std::to_string(runs_[0]->processes[reason_.events[0].process].rank) + ": " +
-           number(reason_.numbers[0]) + " of " + counted(reason_.numbers[1], "part") +
-           " of the step " + (reason_.numbers[0] == 1 ? "differs" : "differ");
   }
 
   std::string in_records() const {

@@ -6,9 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "fuzz/fuzz.h"
 #include "record/chunk_chain.h"
 #include "record/crc.h"
 #include "record/format.h"
+#include "record/record.h"
 
 namespace opguard {
 
@@ -50,6 +52,23 @@ inline std::string with_checksums(std::string_view input, uint32_t version) {
     at += format::kChunkHeaderSize + length;
   }
   return bytes;
+}
+
+// What holds of each log that was read, however little of it was.
+inline void require_whole(const ProcessLog& log) {
+  require(log.closed == log.damage.empty(), "closed, or told why not");
+  uint64_t slots = 0;
+  for (size_t i = 0; i < log.events.size(); ++i) {
+    const Event& e = log.events[i];
+    require(e.first_slot == slots && e.begin <= i, "events are where they say");
+    require(e.forward == kNone || e.forward < log.events.size(), "forward is an event");
+    require(e.boundary < log.strings.size(), "boundary is a string");
+    for (uint32_t s : {e.node, e.scalars, e.results, e.group})
+      require(s == kNone || s < log.strings.size(), "texts are strings");
+    slots += e.slot_count;
+  }
+  require(slots == log.slots.size(), "slots belong to events");
+  for (const Gap& gap : log.gaps) require(gap.event <= log.events.size(), "gaps are in the log");
 }
 
 }  // namespace opguard

@@ -14,24 +14,12 @@ void look(std::string_view bytes, bool salvage) {
     require(!error.empty(), "a refusal says why");
     return;
   }
-  require(log.closed == log.damage.empty(), "closed, or told why not");
-  uint64_t slots = 0;
-  for (size_t i = 0; i < log.events.size(); ++i) {
-    const Event& e = log.events[i];
-    require(e.first_slot == slots && e.begin <= i, "events are where they say");
-    require(e.forward == kNone || e.forward < log.events.size(), "forward is an event");
-    require(e.boundary < log.strings.size(), "boundary is a string");
-    for (uint32_t s : {e.node, e.scalars, e.results, e.group})
-      require(s == kNone || s < log.strings.size(), "texts are strings");
-    slots += e.slot_count;
-  }
-  require(slots == log.slots.size(), "slots belong to events");
+  require_whole(log);
   for (uint64_t i = 0; i < log.slots.size(); ++i) {
     const Slot slot = log.slots[i];
     require(slot.name < log.strings.size() && slot.meta < log.metas.size(),
             "slots refer to entries");
   }
-  for (const Gap& gap : log.gaps) require(gap.event <= log.events.size(), "gaps are in the log");
   uint64_t rows = 0;
   ObservationCursor cursor(log.observations);
   for (Observation row; cursor.next(row); ++rows) {

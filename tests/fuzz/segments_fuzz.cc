@@ -31,17 +31,7 @@ void look(const std::string& path, bool salvage) {
     require(!error.empty(), "a refusal says why");
     return;
   }
-  require(log.closed == log.damage.empty(), "closed, or told why not");
-  uint64_t slots = 0;
-  for (size_t i = 0; i < log.events.size(); ++i) {
-    const Event& e = log.events[i];
-    require(e.first_slot == slots && e.begin <= i, "events are where they say");
-    require(e.forward == kNone || e.forward < log.events.size(), "forward is an event");
-    require(e.boundary < log.strings.size(), "boundary is a string");
-    slots += e.slot_count;
-  }
-  require(slots == log.slots.size(), "slots belong to events");
-  for (const Gap& gap : log.gaps) require(gap.event <= log.events.size(), "gaps are in the log");
+  require_whole(log);
 }
 
 }  // namespace
