@@ -27,6 +27,7 @@
 #include "settings/settings_file.h"
 #include "support/command_line.h"
 #include "support/say.h"
+#include "support/url.h"
 #include "support/write_file.h"
 
 namespace opguard {
@@ -111,6 +112,10 @@ int parse_and_run(CLI::App& app, const CLI::App& all, const Pipeline& run, int a
 }
 
 }  // namespace
+
+std::string folder_or_url_fault(const std::string& dir) {
+  return is_url(dir) ? std::string() : CLI::ExistingDirectory(dir);
+}
 
 const std::vector<std::string>& program_words() { return words(); }
 

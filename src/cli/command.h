@@ -46,6 +46,9 @@ const std::vector<std::string>& program_words();
 // The same for a command that cannot do without; throws CLI::ParseError if there are none.
 const std::vector<std::string>& program_words(const CLI::App& command);
 
+// A check of an option: a folder that is there, or a URL. The complaint, or "".
+std::string folder_or_url_fault(const std::string& dir);
+
 // Parses the command line and runs what it names. The exit code. all: the program with every
 // command, where `app` is one of them alone; it says what a settings file may hold.
 int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv,

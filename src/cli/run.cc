@@ -126,9 +126,7 @@ void add_run(CLI::App& app, Pipeline& run) {
                        "Compare each step with the logs of an earlier run as it ends, and tell "
                        "what differs (opguard help steps); or s3://, gs://, hdfs://")
           ->type_name("DIR")
-          ->check([](const std::string& dir) {
-            return is_url(dir) ? std::string() : CLI::ExistingDirectory(dir);
-          });
+          ->check(folder_or_url_fault);
   command
       ->add_option("--on-parting", opt->on_parting,
                    "Where the runs part: stop the program at the end of the step, or report it "

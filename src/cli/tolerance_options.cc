@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "cli/command.h"
 #include "support/say.h"
 
 namespace opguard {
@@ -55,7 +56,7 @@ void add_tolerance_options(CLI::App& command, ToleranceRead& read) {
       ->needs(on)
       ->group("Tolerance")
       ->allow_extra_args(false)
-      ->check(CLI::ExistingDirectory);
+      ->check(folder_or_url_fault);
   add_factor(command, on, read.options);
 }
 

@@ -389,3 +389,22 @@ def test_a_store_that_cannot_be_written_to_ends_the_run_before_it_begins(opguard
     ran = opguard("run", "--log", tmp_path / "log", "--upload", url, "--python", sys.executable, "--", sys.executable, "-c", program, cwd=tmp_path, env=KEYS)
     assert ran.returncode == 2 and "--upload: s3://no-such-bucket/a cannot be written to" in ran.stderr, ran.stderr
     assert not (tmp_path / "began").exists()
+
+
+def test_a_comparison_within_rounding_brings_its_logs(opguard, server, tmp_path):
+    pytest.importorskip("torch")
+    program = tmp_path / "train.py"
+    program.write_text(runtime_log.PROLOGUE.format(package=str(build_dir() / "python")) + PROGRAM.replace("CHANGED", "-1").replace("range(60)", "range(3)"))
+    for name, words in (("ref", ()), ("other", ()), ("noise", ("--jitter", "1"))):
+        ran = opguard("run", "--log", tmp_path / name, "--mode", "sketch", *words, "--", sys.executable, program, env={"RANK": "0"})
+        assert ran.returncode == 0, ran.stderr
+        server.put(tmp_path / name, "logs/sketch_" + name)
+
+    def compared(*folders):
+        a, b, noise = folders
+        return opguard("align", "--tolerance", a, b, "--noise", noise, *(["--python", sys.executable] if "://" in str(a) else []), env=KEYS)
+
+    here = compared(*(tmp_path / name for name in ("ref", "other", "noise")))
+    there = compared(*(server.url("logs/sketch_" + name) for name in ("ref", "other", "noise")))
+    assert there.returncode == here.returncode == 0, there.stdout + there.stderr + here.stdout + here.stderr
+    assert there.stdout == here.stdout and "endpoint_override" not in there.stderr
