@@ -59,9 +59,9 @@ enum class ReasonKind : uint8_t {
   behind_cut,        // side, numbers: its events behind the end of the other's log
   parted_unkept,     // numbers: the first step that differs, the first that both logs still hold
   // Behind it; numbers: parts of the step that differ, of how many; events[0]: the process.
-  parted_event,     // numbers[2]: the micro-batch; names: the first of them, its phase
+  parted_event,  // numbers[2]: the micro-batch; names: the first of them, its phase
   parted_parts,  // names: some of them
-  equal_unread,      // numbers: pairs, steps that were not read, the first that was
+  equal_unread,  // numbers: pairs, steps that were not read, the first that was
   // What one run alone has, or has otherwise.
   saves,              // numbers: times, a and b
   backward_passes,    // numbers: the one and the other
