@@ -1,5 +1,6 @@
 #include "session/digest.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -77,6 +78,20 @@ struct Parting {
   std::string parts;  // "": nothing is told of them
 };
 
+std::string parting_text(const Parting& parting) {
+  const std::string step = "step " + std::to_string(parting.step);
+  if (parting.logs == 0) return "One run alone has " + step + ": they are equal until then\n";
+  return "The runs part in " + step + ", in " + counted(parting.logs, "log") +
+         (parting.parts.empty() ? "" : "; " + parting.parts) + "\n";
+}
+
+bool are_of_the_same_ranks(const RunDigest& a, const RunDigest& b) {
+  return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(),
+                    [](const RankDigest& x, const RankDigest& y) {
+                      return x.rank == y.rank && x.place == y.place;
+                    });
+}
+
 // The texts of a log, and hardly an event.
 llvm::Expected<Run> load_texts(const std::string& dir, const std::vector<std::string>& logs,
                                const Bring* bring) {
@@ -141,15 +156,13 @@ int digest_logs(const DigestOptions& options) {
   } else if (runs[0].digest == runs[1].digest) {
     text = "equal  " + text;
   } else {
+    if (!are_of_the_same_ranks(runs[0], runs[1])) return fail("the runs have logs of other ranks");
     code = kNo;
     text = "a  " + run_text(runs[0]) + "b  " + run_text(runs[1]);
     auto parting =
         find_parting((*remote)->here(options.dir_a), (*remote)->here(options.dir_b), bring);
     if (!parting) return failed(parting.takeError());
-    // Equal steps, and other ranks or numbers of logs are told as an error above.
-    text += "The runs part in step " + std::to_string(parting->step) + ", in " +
-            counted(parting->logs, "log") + (parting->parts.empty() ? "" : "; " + parting->parts) +
-            "\n";
+    text += parting_text(*parting);
     json["step"] = parting->step;
     json["logs_apart"] = parting->logs;
     json["parts"] = parting->parts;

@@ -173,3 +173,15 @@ def test_a_run_that_goes_on_has_a_number_up_to_its_last_step(opguard, tmp_path, 
     assert ran.stdout.splitlines()[0] == opguard("digest", earlier, "--step", "20").stdout.splitlines()[0]
     both = opguard("digest", earlier, killed)
     assert both.returncode == 2 and "rank 0 is not closed: give each run alone" in both.stderr and both.stdout == "", both.stderr
+
+
+def test_of_a_shorter_run_and_of_other_ranks_it_is_said(opguard, tmp_path, earlier):
+    """No step is named in which both would differ."""
+    record(PROGRAM.replace("SCALE", "1.0").replace("enumerate(data)", "enumerate(data[:30])"), tmp_path / "short")
+    ran = opguard("digest", earlier, tmp_path / "short")
+    assert ran.returncode == 1 and "\nThe runs part in step 30, in 1 log" in ran.stdout, ran.stdout + ran.stderr
+    shutil.copytree(earlier, tmp_path / "other")
+    for path in (tmp_path / "other").glob("rank0-*"):
+        path.rename(path.with_name(path.name.replace("rank0-", "rank1-")))
+    ran = opguard("digest", earlier, tmp_path / "other")
+    assert ran.returncode == 2 and "the runs have logs of other ranks" in ran.stderr and ran.stdout == "", ran.stdout + ran.stderr

@@ -1,8 +1,7 @@
 // align/judge/parted_parts.h: the parts of a step that differ, as the judgement says it.
 //
-//   event by event          {parted_event, numbers {82, 331, 0}, names {"model.softmax:77ab",
-//   "forward"}} by site or by module    {parted_parts, numbers {3, 40}, names {"model forward,
-//   train forward"}}
+//   event by event         parted_event, numbers 82, 331, 0, names "model.softmax:77ab", "forward"
+//   by site or by module   parted_parts, numbers 3, 40, names "model forward, train forward"
 //
 // Of events the first alone: it is where the runs part. Of sites and modules the first few.
 #pragma once

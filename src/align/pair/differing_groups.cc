@@ -58,8 +58,8 @@ std::optional<std::pair<DifferingGroups, size_t>> differing_of(const KeptGroups&
   if (differing.empty()) return {};
   std::sort(differing.begin(), differing.end());
   for (const auto& [place, key] : differing) {
-    const auto& [micro_batch, phase, where, number] = key;
-    found.differing.push_back({micro_batch, phase, where, number});
+    const auto& [micro_batch, phase, where, which] = key;
+    found.differing.push_back({micro_batch, phase, where});
   }
   found.of = sums.size();
   return std::pair(std::move(found), differing[0].first);

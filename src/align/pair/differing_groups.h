@@ -27,8 +27,7 @@ namespace opguard {
 struct DifferingGroup {
   uint32_t micro_batch = 0;  // kNone: not told
   Phase phase = Phase::forward;
-  std::string where;    // the site or the module; "": neither is told
-  uint32_t number = 0;  // of events: among those of its site, phase and micro-batch
+  std::string where;  // the site or the module; "": neither is told
 };
 
 // Of the rank in which the runs part.
