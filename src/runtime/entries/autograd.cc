@@ -28,42 +28,32 @@ constexpr std::string_view kLeaf = "AccumulateGrad", kCompiled = "CompiledFuncti
 
 enum class Claim { taken, known, refused };
 
-// The dictionary of a node's hooks, which lives as long as the node: weak, from a hook's handle.
-Ref hooks_of(PyObject* handle, Ref& weak) {
-  weak = attribute(handle, "hooks_dict_ref");
-  Ref hooks(weak ? PyObject_CallNoArgs(weak.get()) : nullptr);
-  if (!hooks) PyErr_Clear();
-  return hooks && PyDict_Check(hooks.get()) ? std::move(hooks) : Ref();
-}
-
 // Puts our hook on a node; where one of ours is there already, takes it off again.
-Claim claim(PyObject* node, PyObject* hook, Ref& hooks_weak) {
-  Ref handle = register_own_hook(node, "register_hook", hook);
-  if (!handle) return Claim::refused;
-  Ref hooks = hooks_of(handle.get(), hooks_weak);
+Claim claim(PyObject* node, PyObject* hook, OwnHook& at) {
+  at = register_own_hook(node, "register_hook", hook);
+  if (!at.hooks || !PyDict_Check(at.hooks.get())) return Claim::refused;
   int ours = 0;
   PyObject *id, *other;
-  for (Py_ssize_t at = 0; hooks && PyDict_Next(hooks.get(), &at, &id, &other);)
+  for (Py_ssize_t i = 0; PyDict_Next(at.hooks.get(), &i, &id, &other);)
     ours += is_gradient_hook(other);
   if (ours == 1) return Claim::taken;
-  Ref removed = call_method(handle.get(), "remove");
-  PyErr_Clear();
-  return hooks ? Claim::known : Claim::refused;
+  if (PyObject_DelItem(at.hooks.get(), at.id.get()) != 0) PyErr_Clear();
+  return Claim::known;
 }
 
 bool add_prehook(PyObject* node, PyObject* hook) {
   const Ref before = attribute(hook, "before");
-  return before && register_own_hook(node, "register_prehook", before.get());
+  return before && register_own_hook(node, "register_prehook", before.get()).hooks;
 }
 
 // told: what the node does is recorded by itself, and only the claim is wanted.
 Claim take_node(PyObject* node, const std::string& name, const std::string& boundary,
                 uint32_t index, bool told) {
   const bool before = !told && g_watching && watched_before(boundary, name);
-  Ref hooks;
+  OwnHook at;
   const Ref held = node_hook(told ? nullptr : &boundary, told ? nullptr : &name, index, before);
   if (!held) return Claim::refused;
-  const Claim claimed = claim(node, held.get(), hooks);
+  const Claim claimed = claim(node, held.get(), at);
   if (claimed == Claim::taken && before && !add_prehook(node, held.get())) return Claim::refused;
   return claimed;
 }
@@ -100,12 +90,14 @@ Claim take_leaf(PyObject* node) {
   Ref variable = attribute(node, "variable");
   if (!variable || variable.get() == Py_None) return Claim::known;
   if (claimed_leaves().hold(variable.get())) return Claim::known;
-  Ref hooks;
+  OwnHook at;
   const Ref held = leaf_hook(variable.get());
   if (!held) return Claim::refused;
-  const Claim claimed = claim(node, held.get(), hooks);
+  const Claim claimed = claim(node, held.get(), at);
   if (claimed == Claim::taken && !add_prehook(node, held.get())) return Claim::refused;
-  if (claimed != Claim::refused) claimed_leaves().add(variable.get(), std::move(hooks));
+  Ref weak(claimed != Claim::refused ? PyWeakref_NewRef(at.hooks.get(), nullptr) : nullptr);
+  if (weak) claimed_leaves().add(variable.get(), std::move(weak));
+  PyErr_Clear();
   return claimed;
 }
 

@@ -35,6 +35,9 @@ constexpr size_t kBatch = 256;              // rows whose hashes are summed at o
 constexpr uint64_t kChunkBytes = 16 << 10;  // what is read twice lies in the first-level cache
 constexpr uint64_t kAcross = 8;             // rows side by side that are a vector's worth
 constexpr uint64_t kWorthAlone = 1 << 10;
+// A tensor of up to so many has most likely just been made, and lies in the last cache. What a
+// system says of that cache's size is of no use: glibc may give a socket's sum.
+constexpr uint64_t kNearBytes = 16 << 20;
 constexpr uint64_t kTaskBytes = 512 << 10;  // of a thread's piece of work
 
 // bytes: of a row.
@@ -45,10 +48,11 @@ uint64_t sum_of_elements(const char* data, uint64_t bytes, uint32_t type, int64_
 
 // What all passes over one tensor share.
 struct Plan {
-  Plan(const Elements& e, FloatType mask_type, uint32_t type, bool want_flat)
-      : rows(e), width(lane_width(rows.row_bytes)), lanes(rows.row_bytes / width) {
+  Plan(const Elements& e, FloatType mask_type, uint32_t type, bool want_flat, uint64_t* to)
+      : hashes(to), rows(e), width(lane_width(rows.row_bytes)), lanes(rows.row_bytes / width) {
     const uint64_t bytes = rows.row_bytes * rows.rows;
     flat_width = lane_width(bytes);
+    ahead = bytes > kNearBytes;
     // With lanes of one width the flat hash follows from the row hashes.
     flat_of_rows = want_flat && flat_width == width;
     flat_of_bytes = want_flat && flat_width != width;
@@ -77,11 +81,12 @@ struct Plan {
     for (size_t i = 8; i < count; ++i) to[i] = to[i - 8] * base8;
   }
 
+  uint64_t* hashes;  // where those of all rows are wanted
   Rows rows;
   size_t width;    // bytes of a lane
   uint64_t lanes;  // of a row
   size_t flat_width;
-  bool flat_of_rows, flat_of_bytes;
+  bool flat_of_rows, flat_of_bytes, ahead;
   FloatType mask;
   uint32_t element_type;  // opguard_element_type; none: no digest is wanted
   uint64_t step;          // of the innermost dimension that rows follow one another in
@@ -117,6 +122,7 @@ class Pass {
         sums_(lane_sums()),
         reader_(plan.rows, row),
         weigher_(plan.rows, row),
+        row_(row),
         flat_weight_(plan.flat_of_rows ? power(base_of(0), plan.lanes * row) : 1),
         bytes_(plan.flat_width, row * plan.rows.row_bytes / plan.flat_width),
         pattern_(plan.mask, plan.rows.rows * static_cast<uint64_t>(plan.rows.count),
@@ -149,7 +155,7 @@ class Pass {
       }
       const uint64_t piece_bytes = static_cast<uint64_t>(n) * rows_.size;
       const uint64_t piece_lanes = piece_bytes / plan_.width;
-      sum += weight * sums_.segment(piece, piece_lanes, plan_.width);
+      sum += weight * sums_.segment(piece, piece_lanes, plan_.width, plan_.ahead);
       show(piece, piece_bytes);
       from += n;
       at += n * rows_.stride;
@@ -245,7 +251,7 @@ class Pass {
       }
       at = buffer_;
     }
-    sums_.rows(at, stride, n, plan_.lanes, plan_.width, hashes_);
+    sums_.rows(at, stride, n, plan_.lanes, plan_.width, hashes_, plan_.ahead);
     if (read_twice()) {
       if (stride == static_cast<int64_t>(rows_.row_bytes)) {
         show(at, n * rows_.row_bytes);
@@ -271,6 +277,8 @@ class Pass {
 
   // The hashes of n rows into the sums.
   void fold(uint64_t n) {
+    if (plan_.hashes != nullptr) std::copy_n(hashes_, n, plan_.hashes + row_);
+    row_ += n;
     partial_.m += sums_.mixed(hashes_, n);
     if (plan_.flat_of_rows) {
       partial_.flat += flat_weight_ * sums_.weighted(hashes_, plan_.flat_steps, n);
@@ -294,7 +302,7 @@ class Pass {
   const Rows& rows_;
   const LaneSums& sums_;
   RowCursor reader_, weigher_;
-  uint64_t flat_weight_;
+  uint64_t row_, flat_weight_;
   LaneStream bytes_;
   MaskPattern pattern_;
   Partial partial_;
@@ -381,14 +389,14 @@ Partial run(const Plan& plan, unsigned threads, const Beside* beside) {
 }
 
 Digest digest_of(const Elements& e, FloatType mask, uint32_t type, bool want_flat, unsigned threads,
-                 const Beside* beside = nullptr) {
+                 const Beside* beside = nullptr, uint64_t* hashes = nullptr) {
   Digest result;
   if (type != OPGUARD_ELEMENT_NONE) result.elements = 0;
   for (int64_t n : e.shape)
     if (n <= 0) return result;
   const bool as_mask = may_be_mask(e, mask);
   if (!as_mask && beside == nullptr && small_row(e, type, result)) return result;
-  const Plan plan(e, as_mask ? mask : FloatType::none, type, want_flat);
+  const Plan plan(e, as_mask ? mask : FloatType::none, type, want_flat, hashes);
   const Partial sum = run(plan, threads, beside);
   result.value = {sum.h, sum.m};
   result.flat = sum.flat;
@@ -403,8 +411,8 @@ Digest digest(const Elements& elements, std::string_view dtype, unsigned threads
   return digest(elements, NumberType(dtype, elements.size), threads);
 }
 
-Digest digest(const Elements& elements, NumberType type, unsigned threads) {
-  return digest_of(elements, type.mask, type.element, true, threads);
+Digest digest(const Elements& elements, NumberType type, unsigned threads, uint64_t* hashes) {
+  return digest_of(elements, type.mask, type.element, true, threads, nullptr, hashes);
 }
 
 Digest digest(const Elements& elements, NumberType type, unsigned threads, const Beside& beside) {

@@ -48,9 +48,10 @@ struct NumberType {
 
 // Everything in one pass over memory, whatever the layout. `dtype` is torch's name without
 // "torch.", or "" if the elements are no masks. `threads` is how many may work on it, the caller
-// included; the result does not depend on them.
+// included; the result does not depend on them. `hashes`: room for one a row, of two rows or more.
 Digest digest(const Elements& elements, std::string_view dtype, unsigned threads = 1);
-Digest digest(const Elements& elements, NumberType type, unsigned threads = 1);
+Digest digest(const Elements& elements, NumberType type, unsigned threads = 1,
+              uint64_t* hashes = nullptr);
 
 // Who reads the same rows while they are in the cache. A task is `rows` rows, a multiple of 8, the
 // last one fewer. Its thread calls take(task, read). That calls read(n) for the next n rows until

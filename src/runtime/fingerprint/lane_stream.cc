@@ -19,13 +19,13 @@ void LaneStream::feed(const char* data, uint64_t bytes) {
     data += n;
     bytes -= n;
     if (pending_ < width_) return;
-    sum_ += weight_ * sums.segment(lane_, 1, width_);
+    sum_ += weight_ * sums.segment(lane_, 1, width_, false);
     weight_ *= base_of(0);
     pending_ = 0;
   }
   const uint64_t lanes = bytes / width_;
   if (lanes > 0) {
-    sum_ += weight_ * sums.segment(data, lanes, width_);
+    sum_ += weight_ * sums.segment(data, lanes, width_, false);
     if (lanes != step_lanes_) {
       step_lanes_ = lanes;
       step_ = power(base_of(0), lanes);

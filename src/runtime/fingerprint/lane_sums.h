@@ -37,14 +37,15 @@ struct MaskSeen {
 
 enum class FloatType : uint8_t { none, float16, bfloat16, float32, float64 };
 
-// `width`: bytes of a lane, 8, 4, 2 or 1. Nothing need be aligned.
+// `width`: bytes of a lane, 8, 4, 2 or 1. Nothing need be aligned. `ahead`: more of the same follows
+// and lies in memory rather than in a cache, so that it is fetched early. No result depends on it.
 struct LaneSums {
   const char* name;
   // Sum over lanes i of mix(lane_i) * g_0^i.
-  uint64_t (*segment)(const char* data, uint64_t lanes, size_t width);
+  uint64_t (*segment)(const char* data, uint64_t lanes, size_t width, bool ahead);
   // The same for each of `rows` rows that begin row_stride bytes apart, into out.
   void (*rows)(const char* data, int64_t row_stride, size_t rows, uint64_t lanes, size_t width,
-               uint64_t* out);
+               uint64_t* out, bool ahead);
   // Of rows whose elements lie side by side, as those of a transposed matrix: row r's element i is
   // at data + r * size + i * stride. Adds to sums[r] that sum times `weight`, of lanes of 8 bytes.
   // size: of an element, 8, 4 or 2.

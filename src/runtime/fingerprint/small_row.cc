@@ -45,7 +45,7 @@ bool small_row(const Elements& e, uint32_t type, Digest& result) {
   if (width == 8 && bytes <= kTinyBytes)
     hash = hash_of_words(data, bytes);
   else
-    hash = sums.segment(data, bytes / width, width);
+    hash = sums.segment(data, bytes / width, width, false);
   result.value = {hash, mix(hash)};
   result.flat = hash;
   if (type != OPGUARD_ELEMENT_NONE) result.elements = elements_of(data, bytes, type);

@@ -6,13 +6,24 @@
 //   program: 0    ours: 2^40    program: 1    ours: 2^40 + 1
 //
 // Python registers by the same rule: python/opguard/record/hook_numbers.py.
+//
+// Every node of a backward pass gets one. torch's registration calls a function of Python's for a
+// handle that nobody of ours wants, at a microsecond and a half. So ours stands in its place
+// (torch.autograd.function._HookMixin._register_hook). It does for a hook of ours what is needed,
+// and hands all others on. Counterexample: a torch that has no such function is asked as ever.
 #pragma once
 
 #include "runtime/host/py.h"
 
 namespace opguard {
 
-// node.method(hook); method: "register_hook", "register_prehook". None, and no error, if refused.
-Ref register_own_hook(PyObject* node, const char* method, PyObject* hook);
+// Where a hook hangs: hooks[id]. Both none, and no error, if it was refused.
+struct OwnHook {
+  Ref hooks;  // the node's dictionary of hooks, which lives as long as the node
+  Ref id;
+};
+
+// node.method(hook); method: "register_hook", "register_prehook".
+OwnHook register_own_hook(PyObject* node, const char* method, PyObject* hook);
 
 }  // namespace opguard

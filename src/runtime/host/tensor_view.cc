@@ -113,6 +113,18 @@ uint64_t TensorView::span_bytes() const {
   return last;
 }
 
+bool TensorView::in_memory_order() const {
+  const Elements& e = elements;
+  int64_t inner = e.size;  // bytes that one step of the dimension before must pass over
+  for (size_t d = e.shape.size(); d-- > 0;) {
+    if (e.shape[d] == 0) return true;
+    if (e.shape[d] == 1) continue;
+    if (e.strides[d] < inner) return false;
+    inner = e.strides[d] * e.shape[d];
+  }
+  return true;
+}
+
 uint64_t TensorView::first_byte() const {
   int64_t before = 0;
   for (size_t d = 0; d < elements.shape.size() && d < elements.strides.size(); ++d)

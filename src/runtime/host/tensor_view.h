@@ -41,6 +41,8 @@ struct TensorView {
   // highest. A numpy array may run backwards (`a[::-1]`): then `elements.data` is the highest.
   uint64_t first_byte() const;
   uint64_t span_bytes() const;
+  // Shape and span then tell how it lies, but for chance.
+  bool in_memory_order() const;
 };
 
 // The same into a view that was used before, so that nothing is allocated. Never fails: what cannot

@@ -68,9 +68,6 @@ class BufferReader {
                                 kModelValue | kParameter, object, Reading::aside);
     if (slot.flags & kUnreadable) return;
     if (!(slot.flags & kPending)) {
-      // Mode `full` keeps no readings of its own.
-      storages().remember(place, tensor, view, meta,
-                          {slot.value, slot.flat, slot.pattern, (slot.flags & kMask) != 0});
       if (known.meta == meta && known.value == slot.value) return;
       known.value = slot.value;
     }

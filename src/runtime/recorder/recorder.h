@@ -36,6 +36,7 @@
 #include "runtime/host/py.h"
 #include "runtime/host/tensor_view.h"
 #include "runtime/recorder/captured_graph.h"
+#include "runtime/recorder/latest_rows.h"
 #include "runtime/recorder/launches.h"
 #include "runtime/recorder/storage.h"
 
@@ -85,6 +86,12 @@ struct Recent {
   };
   Entry entries[kCount];
   size_t count = 0;  // since the beginning; of which the latest kCount are there
+
+  bool has(const Value& value) const {
+    for (size_t i = 0; i < std::min(count, kCount); ++i)
+      if (value.reading != 0 && entries[i].value.reading == value.reading) return true;
+    return false;
+  }
 };
 
 struct CollectorMemory;  // values.cc
@@ -257,10 +264,12 @@ class Recorder {
   void record_states(std::string_view boundary, Phase phase, PyObject* only_torch);
   // known: of the same elements in another order, whose layout-free digest is taken from there.
   // sketch: where it is wanted, and comes with it.
-  static Value digest(const TensorView& view, Reading reading = Reading::usual,
-                      const Value* known = nullptr, std::optional<Sketch>* sketch = nullptr);
+  Value digest(const TensorView& view, Reading reading = Reading::usual,
+               const Value* known = nullptr, std::optional<Sketch>* sketch = nullptr);
+  Value read_again(const TensorView& view, const Storages::Shared& like, bool certain);
   Value read(const TensorView& view, ThreadState& of, Reading reading = Reading::usual,
              std::optional<Sketch>* sketch = nullptr);
+  static Value reread(const TensorView& view, Value known);
   bool lasts(const Value& value, const TensorView& view, ThreadState& of);
   Value value_of(const TensorView& view, PyObject* object, Reading reading, ThreadState& of,
                  Slot& slot, std::optional<Sketch>* sketch);
@@ -292,6 +301,7 @@ class Recorder {
   StepWindow window_;
   PyObject* at_window_end_ = nullptr;
   StepRing ring_;
+  LatestRows latest_rows_;
   PyObject* watchers_ = nullptr;
   Mode mode_ = Mode::full;
   std::string dir_;

@@ -65,6 +65,11 @@ uint64_t extent_of(const TensorView& view) {
   return h | 1;
 }
 
+int64_t row_of(const TensorView& view) {
+  const Elements& e = view.elements;
+  return !e.shape.empty() && e.strides.back() == e.size ? e.shape.back() : 0;
+}
+
 // Torch's struct of what counts its writes; nullptr where that is not known.
 const void* counter_of(PyObject* object) {
   const TorchApi* torch = torch_api();
@@ -189,7 +194,11 @@ Storages::Shared Storages::shared(const Place& place, PyObject* tensor, const Te
     PyObject* other = PyWeakref_GetObject(r.tensor);
     if (other == Py_None || counter_of(other) != counter) continue;
     const bool whole = r.meta == meta && r.strides == strides_of(view);
-    if (whole || (best.value == nullptr && r.value.has_digest)) best = {&r.value, whole};
+    if (!whole && !r.value.has_digest) continue;
+    const bool rows = r.row != 0 && r.row == row_of(view);
+    // The nearest of them.
+    if (best.value != nullptr && !whole && (best.rows || !rows)) continue;
+    best = {&r.value, whole, rows, r.in_order && view.in_memory_order()};
     if (whole) break;
   }
   if (best.value != nullptr && !torch_alone(place.storage.get(), true)) return {};
@@ -219,6 +228,8 @@ void Storages::remember(const Place& place, PyObject* tensor, const TensorView& 
   at->data = view.elements.data;
   at->strides = strides_of(view);
   at->extent = extent_of(view);
+  at->row = row_of(view);
+  at->in_order = view.in_memory_order();
   at->meta = meta;
   at->version = view.version;
   at->written = place.written;

@@ -36,6 +36,7 @@ struct Value {
   bool mask = false;
   bool has_digest = false;
   uint64_t digest = 0;
+  uint64_t reading = 0;  // whose row hashes may be known (latest_rows.h); 0: none
   // On a device, where it is still to come.
   uint64_t ticket = 0;
   uint32_t stream = 0;
@@ -58,11 +59,12 @@ class Storages {
   // What was last read of this tensor, if nothing says that it may have changed since.
   const Value* carried(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta);
   // What was last read of another tensor that lives and has the same elements in memory. One
-  // counter counts the writes of both. whole: in the same order and shape. Else only the digest is
-  // this one's too. Good until the next call.
+  // counter counts the writes of both. Good until the next call.
   struct Shared {
     const Value* value = nullptr;
-    bool whole = false;
+    bool whole = false;    // in the same order and shape. Else only the digest is this one's too:
+    bool rows = false;     // of the same rows, so m is the same
+    bool ordered = false;  // in the same order, so the flat hash is
   };
   Shared shared(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta);
   void remember(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta,
@@ -79,6 +81,8 @@ class Storages {
     const void* data;
     uint64_t strides;  // hash
     uint64_t extent;   // hash of where its elements lie, whatever their order; 0 unknown
+    int64_t row;       // elements of a row without gaps; 0: with gaps
+    bool in_order;     // of memory
     uint32_t meta, version, written, written_anywhere;
     Value value;
   };

@@ -15,18 +15,6 @@
 namespace opguard {
 namespace {
 
-// Shape and span then tell how it lies, but for chance.
-bool in_memory_order(const Elements& e) {
-  int64_t inner = e.size;  // bytes that one step of the dimension before must pass over
-  for (size_t d = e.shape.size(); d-- > 0;) {
-    if (e.shape[d] == 0) return true;
-    if (e.shape[d] == 1) continue;
-    if (e.strides[d] < inner) return false;
-    inner = e.strides[d] * e.shape[d];
-  }
-  return true;
-}
-
 // Bytes of a value: of less than this, reading costs no more than finding out that the same event
 // has read it.
 constexpr uint64_t kWorthFinding = 256;
@@ -54,6 +42,13 @@ NumberType number_type(const TensorView& view) {
   return known.type;
 }
 
+Value value_in(const Digest& d) {
+  Value value{d.value, d.flat, d.pattern.value_or(0), d.pattern.has_value()};
+  value.has_digest = d.elements.has_value();
+  value.digest = d.elements.value_or(0);
+  return value;
+}
+
 }  // namespace
 
 // Other threads of the program go on meanwhile, as they do during the operators themselves. A
@@ -67,21 +62,49 @@ Value Recorder::digest(const TensorView& view, Reading reading, const Value* kno
   NumberType type = number_type(view);  // while no other thread looks it up
   if (known != nullptr) type.element = OPGUARD_ELEMENT_NONE;
   Digest d;
+  const size_t row_count = sketch == nullptr ? row_hashes(view.elements) : 0;
+  RowHashes rows = row_count != 0 ? latest_rows_.room() : RowHashes();
+  rows.hashes.resize(row_count);
   {
     std::optional<WhileReading> others;
     if (reading != Reading::aside) others.emplace(view);
     if (sketch != nullptr && type.mask != FloatType::none)
       d = digest_and_sketch(view.elements, type, type.mask, threads, sketch->emplace());
     else
-      d = opguard::digest(view.elements, type, threads);
+      d = opguard::digest(view.elements, type, threads,
+                          row_count != 0 ? rows.hashes.data() : nullptr);
   }
-  if (known != nullptr) d.elements = known->digest;
-  return {d.value,
-          d.flat,
-          d.pattern.value_or(0),
-          d.pattern.has_value(),
-          d.elements.has_value(),
-          d.elements.value_or(0)};
+  if (known != nullptr && known->has_digest) d.elements = known->digest;
+  Value value = value_in(d);
+  if (row_count != 0) {
+    rows.of(view.elements, d);
+    value.reading = latest_rows_.add(std::move(rows));
+  }
+  return value;
+}
+
+// certain: nobody has written that memory since `known` was read of it. Else all is read, and
+// believed is what that shows. Where og1 and the flat hash are still those of `known`, so are the
+// elements, and so is the digest that no order changes. That spares half the arithmetic.
+// Counterexample: memory that was overwritten behind torch's back is read twice.
+Value Recorder::read_again(const TensorView& view, const Storages::Shared& like, bool certain) {
+  const Value known = *like.value;
+  if (certain) {
+    if (like.whole) return known;
+    const RowHashes* rows = latest_rows_.find(known.reading);
+    if (const auto folded = rows != nullptr ? digest_of_rows(view.elements, *rows) : std::nullopt) {
+      Value value = value_in(*folded);
+      value.reading = known.reading;
+      return value;
+    }
+    return digest(view, Reading::usual, &known);
+  }
+  if (!like.whole && !like.rows && !like.ordered) return digest(view);
+  const Value now = digest(view, Reading::usual, &known);
+  const bool same = like.whole  ? now.value == known.value && now.flat == known.flat
+                    : like.rows ? now.value.m == known.value.m
+                                : now.flat == known.flat;
+  return same ? now : digest(view);
 }
 
 // Where it is read on a device, a ticket.
@@ -129,28 +152,27 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
   if (view.counted && (!carries || reading != Reading::usual || bytes >= kWorthCarrying))
     place = storages().place_of(object);
   slot.storage = place.number;
-  Value value;
-  const Value* known = nullptr;
-  Storages::Shared shared;
-  if (carries && reading == Reading::usual) {
-    known = storages().carried(place, object, view, meta);
-    if (known == nullptr) shared = storages().shared(place, object, view, meta);
-  }
-  if (known != nullptr && lasts(*known, view, of)) {
-    slot.flags |= kCarried;
-    value = *known;
-  } else {
-    // A copy: other threads come here while memory is read.
-    if (shared.value != nullptr) value = *shared.value;
-    if (shared.whole)
+  const bool remembers = carries || (view.device == nullptr && bytes >= kWorthCarrying);
+  Storages::Shared like;
+  if (remembers && reading == Reading::usual) {
+    const Value* known = storages().carried(place, object, view, meta);
+    if (carries && known != nullptr && lasts(*known, view, of)) {
       slot.flags |= kCarried;
-    else
-      value = shared.value != nullptr ? digest(view, reading, &value, sketch)
-                                      : read(view, of, reading, sketch);
-    if (carries) storages().remember(place, object, view, meta, value);
-    recent.entries[recent.count++ % Recent::kCount] = {object, view.elements.data, view.version,
-                                                       meta,   place.number,       value};
+      return *known;
+    }
+    like = known != nullptr ? Storages::Shared{known, true}
+                            : storages().shared(place, object, view, meta);
   }
+  Value value;
+  if (like.value == nullptr || !like.value->there() || view.device != nullptr || sketch != nullptr) {
+    value = read(view, of, reading, sketch);
+  } else {
+    if (carries && like.whole) slot.flags |= kCarried;
+    value = read_again(view, like, carries || recent.has(*like.value));
+  }
+  if (remembers) storages().remember(place, object, view, meta, value);
+  recent.entries[recent.count++ % Recent::kCount] = {object, view.elements.data, view.version,
+                                                     meta,   place.number,       value};
   return value;
 }
 
@@ -188,7 +210,7 @@ Slot Recorder::slot(const TensorView& view, SlotKind kind, uint16_t index, std::
     if (sketched) s.sketch = sketches().take(view, name, reading == Reading::aside, sketch);
     s.address = view.first_byte();
     s.size_bytes = view.span_bytes();
-    if (!in_memory_order(view.elements)) s.flags |= kPermuted;
+    if (!view.in_memory_order()) s.flags |= kPermuted;
   } else {
     s.flags |= kUnreadable;
   }
