@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What recording costs: a training step with every site probed beside the bare step, and one probe beside its bare operator.
 
-  overhead.py [--build DIR] [--python FILE] [--sizes small,large] [--modes full,default,...] [--steps N] [--json FILE] [--check]
+  overhead.py [--build DIR] [--python FILE] [--sizes small,large] [--modes full,default,...] [--steps N]
+              [--processes N] [--json FILE] [--check]
 
 The program is bench/programs/gpt_step.py; its probes are what preflight and opguard-instrument make of it. Each mode has a process of its own (one thread),
-in which bare and probed steps of one model alternate; in the bare ones none of opguard's hooks is installed. x: medians over the steps of
+in which bare and probed steps of one model alternate (--processes: so many, the modes in turn, since two of them may differ
+more than their steps do); in the bare ones none of opguard's hooks is installed. x: medians over the steps of
 probed / bare, in the process's own processor time (cpu, all its threads; a writer thread's share counts) and in wall time, and the ratio of the minima. Peers stand
 beside them: `hash_tensor` (torch.hash_tensor of every operator's inputs and outputs under a dispatch mode, one transfer a step) and `DebugMode`
 (torch's, log_tensor_hashes("hash_tensor", hash_inputs=True)). `noise` is the bare step twice.
@@ -186,7 +188,7 @@ def of_mode(options):
         first, second = (bare_step, other) if turn % 2 == 0 else (other, bare_step)
         x, y = first(), second()
         pairs.append((x, y) if turn % 2 == 0 else (y, x))
-    row = {"mode": options.one, "size": options.sizes, "steps": options.steps, "wall": medians(pairs, 0), "cpu": medians(pairs, 1)}
+    row = {"mode": options.one, "size": options.sizes, "steps": options.steps, "pairs": pairs}
     if recording and options.one != "off":
         from opguard.record import recording
 
@@ -232,6 +234,16 @@ def wrapper(options):
     return row
 
 
+def together(rows):
+    """One row of a mode's processes: the medians of all their pairs, and each process's own."""
+    pairs = [pair for row in rows for pair in row.pop("pairs")]
+    row = {**rows[0], "processes": len(rows), "wall": medians(pairs, 0), "cpu": medians(pairs, 1)}
+    if len(rows) > 1:
+        size = len(pairs) // len(rows)
+        row["each"] = [medians(pairs[at : at + size], 1)["x"] for at in range(0, len(pairs), size)]
+    return row
+
+
 def child(options, *words):
     done = subprocess.run(
         [options.python, __file__, "--build", options.build, "--steps", str(options.steps), *map(str, words)],
@@ -250,6 +262,7 @@ def main():
     parser.add_argument("--sizes", default="small,large")
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -267,10 +280,14 @@ def main():
         modes = options.modes.split(",")
         print(f"{'size':8}{'mode':13}{'bare ms':>9}{'ms':>9}{'cpu x':>8}{'quartiles':>16}{'wall x':>8}{'min x':>7}{'log KiB':>9}")
         for size in filter(None, options.sizes.split(",")):
+            of_mode_rows = {mode: [] for mode in modes}
+            for _ in range(options.processes):
+                for mode in modes:
+                    for log in (work / "log").glob("*"):
+                        log.unlink()
+                    of_mode_rows[mode].append(child(options, "--one", mode, "--sizes", size, "--work", work))
             for mode in modes:
-                for log in (work / "log").glob("*"):
-                    log.unlink()
-                row = child(options, "--one", mode, "--sizes", size, "--work", work)
+                row = together(of_mode_rows[mode])
                 rows.append(row)
                 cpu, goal = row["cpu"], GOALS.get(size, {}).get(mode)
                 late = goal is not None and cpu["x"] > goal

@@ -74,6 +74,37 @@ print(len(seen))
     assert "SinBackward0" not in [e.node for e in log.of("second", "node")]
 
 
+# Hooks of the program's on nodes that have ours, before and behind it, one of them removed.
+HOOKS = NODES + """
+seen, handles = [], []
+def hang(node, name):
+    handles.append(node.register_hook(lambda outgoing, incoming: seen.append(name)))
+    handles.append(node.register_prehook(lambda outgoing: seen.append("before " + name)))
+def product(a, b):
+    made = a * b
+    hang(made.grad_fn, "within")
+    return made
+y = og("product", product)(w, torch.ones(4, 4))
+hang(y.grad_fn, "behind")
+hang(y.grad_fn.next_functions[0][0], "leaf")
+handles[2].remove()
+y.sum().backward()
+print([handle.id for handle in handles], seen, type(handles[0]).__name__)
+"""
+
+
+@pytest.mark.parametrize("torch_has", ["its function", "no such function"])
+def test_the_programs_own_hooks_are_as_without_ours(tmp_path, torch_has):
+    """Ours hang by a function in place of torch's, or by torch's own where it has another one."""
+    start = "" if torch_has == "its function" else "import torch.autograd.function\ndel torch.autograd.function._HookMixin\n"
+    bare = run_program(start + HOOKS).stdout
+    assert "'behind'" not in bare and "'before behind'" in bare and "RemovableHandle" in bare
+    assert run_program(start + HOOKS, tmp_path / "log").stdout == bare
+    log = record(start + HOOKS, tmp_path / "again")
+    assert [e.node for e in log.of("product", "node")] == ["MulBackward0"]
+    assert len([e for e in log.events if e.kind == "accumulate"]) == 1 and "opguard_faults" not in log.settings
+
+
 # Probes that stand for their operands, since nothing is recorded at them: mode sdc.
 IDENTITY = """
 import operator
