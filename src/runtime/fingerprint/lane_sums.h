@@ -37,8 +37,9 @@ struct MaskSeen {
 
 enum class FloatType : uint8_t { none, float16, bfloat16, float32, float64 };
 
-// `width`: bytes of a lane, 8, 4, 2 or 1. Nothing need be aligned. `ahead`: more of the same follows
-// and lies in memory rather than in a cache, so that it is fetched early. No result depends on it.
+// `width`: bytes of a lane, 8, 4, 2 or 1. Nothing need be aligned. `ahead`: more of the same
+// follows and lies in memory rather than in a cache, so that it is fetched early. No result depends
+// on it.
 struct LaneSums {
   const char* name;
   // Sum over lanes i of mix(lane_i) * g_0^i.

@@ -74,8 +74,7 @@ std::optional<Digest> digest_of_rows(const Elements& elements, const RowHashes& 
   const LaneSums& sums = lane_sums();
   const uint64_t base = rows.bases[0], row_step = power(base_of(0), rows.row_bytes / width);
   uint64_t own[kRowsAtOnce], flat_steps[kRowsAtOnce], hashes[kRowsAtOnce];
-  const uint64_t longest =
-      std::min<uint64_t>(static_cast<uint64_t>(rows.sizes[0]), kRowsAtOnce);
+  const uint64_t longest = std::min<uint64_t>(static_cast<uint64_t>(rows.sizes[0]), kRowsAtOnce);
   const uint64_t* steps = powers().second;
   if (base != powers().second[1]) {
     own[0] = 1;

@@ -7,10 +7,10 @@
 //
 // Python registers by the same rule: python/opguard/record/hook_numbers.py.
 //
-// Every node of a backward pass gets one. torch's registration calls a function of Python's for a
-// handle that nobody of ours wants, at a microsecond and a half. So ours stands in its place
-// (torch.autograd.function._HookMixin._register_hook). It does for a hook of ours what is needed,
-// and hands all others on. Counterexample: a torch that has no such function is asked as ever.
+// Every node of a backward pass gets one. For each, torch's registration has Python make a handle,
+// which nobody of ours wants. It costs a microsecond and more. So ours stands in that function's
+// place (torch.autograd.function._HookMixin._register_hook). It hangs a hook of ours, and hands all
+// others on. Counterexample: a torch that has no such function is asked as ever.
 #pragma once
 
 #include "runtime/host/py.h"

@@ -1,4 +1,5 @@
-// runtime/recorder/latest_rows.h: the row hashes of the latest readings, for views of what was read.
+// runtime/recorder/latest_rows.h: the row hashes of the latest readings, for views of what was
+// read.
 //
 //   y = x.view(4, 128, 4096)    x was reading 17: y's digest is folded from its rows
 //   eight readings later        17 is gone, and y is read

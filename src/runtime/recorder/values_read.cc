@@ -164,7 +164,8 @@ Value Recorder::value_of(const TensorView& view, PyObject* object, Reading readi
                             : storages().shared(place, object, view, meta);
   }
   Value value;
-  if (like.value == nullptr || !like.value->there() || view.device != nullptr || sketch != nullptr) {
+  if (like.value == nullptr || !like.value->there() || view.device != nullptr ||
+      sketch != nullptr) {
     value = read(view, of, reading, sketch);
   } else {
     if (carries && like.whole) slot.flags |= kCarried;

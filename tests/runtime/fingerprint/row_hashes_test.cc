@@ -93,11 +93,12 @@ TEST(RowHashes, OtherRowsAreRead) {
   const auto bytes = random_bytes(64 * 256 * 4, 5);
   const char* data = reinterpret_cast<const char*>(bytes.data());
   const RowHashes known = read(contiguous(data, {64, 256}));
-  EXPECT_FALSE(digest_of_rows({data, 4, {256, 64}, {4, 1024}}, known));         // transposed
-  EXPECT_FALSE(digest_of_rows(contiguous(data, {128, 128}), known));            // halves of rows
-  EXPECT_FALSE(digest_of_rows(contiguous(data, {32, 256}), known));             // half of the rows
-  EXPECT_FALSE(digest_of_rows({data, 4, {64, 256}, {512, 4}}, known));          // overlapping
-  EXPECT_FALSE(digest_of_rows({data, 4, {2, 32, 256}, {0, 1024, 4}}, known));   // the same ones twice
+  EXPECT_FALSE(digest_of_rows({data, 4, {256, 64}, {4, 1024}}, known));  // transposed
+  EXPECT_FALSE(digest_of_rows(contiguous(data, {128, 128}), known));     // halves of rows
+  EXPECT_FALSE(digest_of_rows(contiguous(data, {32, 256}), known));      // half of the rows
+  EXPECT_FALSE(digest_of_rows({data, 4, {64, 256}, {512, 4}}, known));   // overlapping
+  EXPECT_FALSE(
+      digest_of_rows({data, 4, {2, 32, 256}, {0, 1024, 4}}, known));  // the same ones twice
   EXPECT_FALSE(digest_of_rows({data + 1024, 4, {64, 256}, {1024, 4}}, known));  // one further
   EXPECT_FALSE(digest_of_rows({data, 2, {64, 512}, {1024, 2}}, known));         // another type
 }
@@ -106,12 +107,12 @@ TEST(RowHashes, OnlyWhereTheyAreWorthIt) {
   const auto bytes = random_bytes(1 << 20, 5);
   const void* data = bytes.data();
   EXPECT_EQ(row_hashes(contiguous(data, {64, 256})), 64u);
-  EXPECT_EQ(row_hashes(contiguous(data, {1, 65536})), 0u);               // one row
-  EXPECT_EQ(row_hashes(contiguous(data, {8192, 16})), 0u);               // short ones
-  EXPECT_EQ(row_hashes(contiguous(data, {4, 64})), 0u);                  // few
-  EXPECT_EQ(row_hashes({data, 4, {64, 64}, {4, 256}}), 0u);              // columns
-  EXPECT_EQ(row_hashes({data, 4, {2, 32, 64}, {65536, 256, 4}}), 0u);    // not even
-  EXPECT_EQ(row_hashes({data, 4, {64, 256}, {0, 4}}), 0u);               // one, broadcast
+  EXPECT_EQ(row_hashes(contiguous(data, {1, 65536})), 0u);             // one row
+  EXPECT_EQ(row_hashes(contiguous(data, {8192, 16})), 0u);             // short ones
+  EXPECT_EQ(row_hashes(contiguous(data, {4, 64})), 0u);                // few
+  EXPECT_EQ(row_hashes({data, 4, {64, 64}, {4, 256}}), 0u);            // columns
+  EXPECT_EQ(row_hashes({data, 4, {2, 32, 64}, {65536, 256, 4}}), 0u);  // not even
+  EXPECT_EQ(row_hashes({data, 4, {64, 256}, {0, 4}}), 0u);             // one, broadcast
 }
 
 }  // namespace
