@@ -14,6 +14,7 @@
 #include "runtime/entries/graph_event.h"
 #include "runtime/entries/optimizer.h"
 #include "runtime/host/main_script.h"
+#include "runtime/host/python_layout.h"
 #include "runtime/probe/primitives.h"
 #include "runtime/probe/probe.h"
 #include "runtime/recorder/kept.h"
@@ -301,24 +302,6 @@ PyObject* enter_closure(PyObject*, PyObject*) {
 
 PyObject* torch_native_of(PyObject*, PyObject* allow) {
   return PyBool_FromLong(torch_native(PyObject_IsTrue(allow) == 1));
-}
-
-// tensor_layout(probes): None for a question alone.
-PyObject* tensor_layout_of(PyObject*, PyObject* probes) {
-  TensorLayout& layout = tensor_layout();
-  if (probes != Py_None) layout.find(probes);
-  Ref all(PyDict_New());
-  if (!all) return nullptr;
-  for (const char* field : {"object", "sizes", "storage_offset", "numel", "type", "storage",
-                            "autograd", "version", "keys", "data", "count", "check"}) {
-    const int64_t offset = layout.offset(field);
-    Ref number(PyLong_FromLongLong(offset));
-    if (offset >= 0 && (!number || PyDict_SetItemString(all.get(), field, number.get()) != 0))
-      return nullptr;
-  }
-  if (PyDict_SetItemString(all.get(), "trusted", layout.trusted() ? Py_True : Py_False) != 0)
-    return nullptr;
-  return all.release();
 }
 
 PyObject* leave_closure(PyObject*, PyObject*) {
