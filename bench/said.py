@@ -104,6 +104,17 @@ def torture(found, *tests):
     return "; ".join(f"{row['text'].strip()}: {row['bad']} bad" if "bad" in row else f"{row['test']} skipped: {row['skipped']}" for row in told)
 
 
+def fuzz(found):
+    """Inputs of each target, and how long 10^8 of them take."""
+    rows = {row["test"].removeprefix("fuzz "): row for row in found if row["test"].startswith("fuzz ")}
+    whole = rows.pop("in all")
+    each = ", ".join(f"{name} {row['runs']:,}" for name, row in rows.items())
+    rate = whole["runs"] / whole["processor_s"]
+    bad = sum(row["bad"] for row in rows.values())
+    slowest = max(row["slowest_s"] for row in rows.values())
+    return f"{each}: {bad} bad, the slowest {slowest} s; {rate:,.0f} a second of a processor, so that 1e8 take {1e8 / rate / 3600:.1f} hours"
+
+
 def on_gpu(found, *checks):
     """The checks of tests/gpu by name; with what run_checks.py wrote of them, where one has run."""
     ended = {check["name"]: check["exit"] for check in found["checks"]}
