@@ -8,8 +8,8 @@
 // Python registers by the same rule: python/opguard/record/hook_numbers.py.
 //
 // Every node of a backward pass gets one. For each, torch's registration has Python make a handle,
-// which nobody of ours wants. It costs a microsecond and more. So ours stands in that function's
-// place (torch.autograd.function._HookMixin._register_hook). It hangs a hook of ours, and hands all
+// which nobody of ours wants. So ours stands in that function's place
+// (torch.autograd.function._HookMixin._register_hook). It hangs a hook of ours, and hands all
 // others on. Counterexample: a torch that has no such function is asked as ever.
 #pragma once
 
