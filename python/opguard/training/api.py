@@ -10,7 +10,7 @@ import sys
 import weakref
 
 from opguard.load import importing
-from opguard.training import chance, hooks, kinds, modules, parameters, steps, tensors, where
+from opguard.training import generators, hooks, kinds, modules, parameters, steps, tensors, where
 
 _numbers = {}  # (kind, id) -> (weak reference, number)
 _counts = {}
@@ -150,7 +150,7 @@ def _seeded(args, kwargs):
 
 
 def _was_seeded(token, result, args, kwargs):
-    chance.seeded()
+    generators.seeded()
 
 
 def _epoch_set(args, kwargs):

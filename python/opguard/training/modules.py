@@ -15,7 +15,7 @@ import weakref
 
 from opguard import _rt
 from opguard.record import parameter_names
-from opguard.training import chance, hooks, kinds, tensors, where
+from opguard.training import generators, hooks, kinds, tensors, where
 
 _MOST_WALKS = 16
 _MOST_FORMS = 50_000  # further ones are not recorded
@@ -233,7 +233,7 @@ def _enter(module, args, kwargs):
         if caller is None and entry.parent is not None and torch._C._current_graph_task_id() != -1:
             caller = entry.parent  # a checkpoint, computed again
         training = bool(module.training)
-        state = None if training else chance.state(torch)
+        state = None if training else generators.state(torch)
         if caller is None:
             entry.thread = threading.get_ident()
             whole = _whole(module, parameter_names)
@@ -276,7 +276,7 @@ def _leave(call, result, place):
     entry, module, caller, training, grad, autocast, inputs, (dtype, wants, uniform), state = call
     torch = sys.modules["torch"]
     with torch._C.DisableTorchFunction():
-        drew = None if state is None else chance.has_drawn(torch, state)
+        drew = None if state is None else generators.has_drawn(torch, state)
         if type(result) is torch.Tensor:
             outputs = (("out", result.dtype, tensors.shape_of(result), result.requires_grad),)
         else:

@@ -12,7 +12,7 @@ import sys
 from opguard import _rt
 from opguard.load import importing
 from opguard.observe import places
-from opguard.training import api, batches, chance, checkpoints, criteria, exchange, hooks, kinds, modules, steps, stopping, where
+from opguard.training import api, batches, checkpoints, criteria, dropout, exchange, generators, hooks, kinds, modules, steps, stopping, where
 
 _installed = set()
 
@@ -39,7 +39,7 @@ def _forked():
 def _on_torch(torch):
     if not _rt.recording():
         return
-    for part in (steps, modules, chance, criteria, api, batches, checkpoints, exchange):
+    for part in (steps, modules, generators, dropout, criteria, api, batches, checkpoints, exchange):
         hooks.guarded(part.install)(torch)
 
 

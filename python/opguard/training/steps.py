@@ -17,7 +17,7 @@ import threading
 import weakref
 
 from opguard.record import hook_numbers
-from opguard.training import chance, hooks, kinds, modules, parameters, tensors, where
+from opguard.training import generators, hooks, kinds, modules, parameters, tensors, where
 
 _MOST_WALKS = 16
 _MOST_ALIASES = 4096
@@ -40,7 +40,7 @@ class Known:
 
     def __init__(self, optimizer):
         self.ref, self.number, self.steps = weakref.ref(optimizer), _state["next"], 0
-        self.noise = chance.Noise()
+        self.noise = generators.Noise()
         self.first = None  # in which order it took its first step, None: it did not, or within another's
         _state["next"] += 1
 
