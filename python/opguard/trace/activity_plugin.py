@@ -1,4 +1,12 @@
-"""A library that knows a device and hands over what it did: the activities_* part of src/device/plugin.h."""
+"""A library that knows a device and hands over what it did: the activities_* part of src/device/plugin.h.
+
+    push(7)        around aten::mm, on the thread that runs it
+    flush(...)     Activity(name="ampere_sgemm_128x64_nn", correlation=7, kind=KERNEL, start_ns=..., end_ns=...)
+    stop()         nothing is collected any more; what was, a flush still gives
+
+The structures repeat the header's field by field, in its order. Counterexample: the header's fingerprint part (open,
+capture, drain, close) is for the runtime in C++. Here its members are untyped pointers that only keep the offsets
+right."""
 
 import ctypes
 
@@ -6,12 +14,17 @@ _ENTRY = "opguard_device_plugin_v1"
 # OPGUARD_DEVICE_OLDEST_ABI to OPGUARD_DEVICE_ABI: what activities need is the same in each.
 _ABIS = range(1, 3)
 
+# enum opguard_activity_kind. COLLECTIVE is a kernel of the communication library.
 KERNEL, MEMCPY, MEMSET, SYNCHRONIZE, COLLECTIVE = range(5)
+# A flag: start_ns and end_ns are the host's at the launch, where the device's clock cannot be read.
 HOST_CLOCK = 1
 
 
 class Activity(ctypes.Structure):
-    """struct opguard_activity."""
+    """struct opguard_activity: one thing that the device did.
+
+    correlation: the innermost number pushed on the launching thread, 0 for none. graph: the number of the device graph
+    that launched it, 0 for none. `name` is valid during the sink's call alone, so it is decoded there."""
 
     _fields_ = [
         ("name", ctypes.c_char_p), ("correlation", ctypes.c_uint64), ("start_ns", ctypes.c_uint64), ("end_ns", ctypes.c_uint64),
@@ -45,7 +58,10 @@ class Table(ctypes.Structure):
 
 
 class Plugin:
-    """One library whose device's activities are collected."""
+    """One library whose device's activities are collected.
+
+    kernels: how many of its launches came back so far, collectives among them. host_clock: one of them had
+    HOST_CLOCK."""
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
@@ -63,11 +79,15 @@ class Plugin:
         self.host_clock = False
 
     def start(self):
+        """Once, before or after the device is first used. The library says in `text` why it cannot; the caller goes on
+        without it."""
         text = ctypes.create_string_buffer(512)
         if self.table.activities_start(text, len(text)) != 0:
             raise OSError(text.value.decode(errors="replace") or "activities do not start")
 
     def describe(self):
+        """An entry of the trace's `devices`. The source is asked anew each time: what activities come from may change
+        while the program runs, as when torch.profiler takes CUPTI."""
         return {
             "type": self.type,
             "source": (self.table.activities_source() or b"").decode(errors="replace") if self.table.activities_source else self.type,

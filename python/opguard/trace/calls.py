@@ -1,4 +1,10 @@
-"""The preflight: which expression of the user's called which of the user's functions."""
+"""The preflight: which expression of the user's called which of the user's functions.
+
+    attention.py:32   x = rotate(q, cos)          the caller: this expression, in Attention.forward
+    rope.py:9         def rotate(x, cos):         the callee, below which aten::mul was dispatched
+
+Frames between the two that are not the user's (torch's Module.__call__) are passed over. Counterexample: a function
+below which nothing is dispatched has no call here. The cost: an entry for each (function, caller, instruction)."""
 
 
 class Calls:

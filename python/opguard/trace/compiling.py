@@ -79,6 +79,9 @@ def install(torch, tracer):
 
 
 def _noting(original, compiled):
+    """torch.compile as it is; also as a decorator with options, @torch.compile(dynamic=True), which comes without a
+    model."""
+
     @functools.wraps(original)
     def compile(model=None, **kwargs):
         if model is None:
@@ -91,6 +94,11 @@ def _noting(original, compiled):
 
 
 def _told(original, tracer, compiled):
+    """is_compiling(), for the program. Torch's own callers get torch's answer, and so does who asks when tracing has
+    ended.
+
+    The caller's frame is looked at, not the thread: the same function may run compiled and not."""
+
     @functools.wraps(original)
     def asked():
         if original():

@@ -1,5 +1,12 @@
 """CUDA's activities: the library opguard_inject.so in the package's folder, the libcupti of the program's own CUDA, and
-torch's profiler, which wants CUPTI too."""
+torch's profiler, which wants CUPTI too.
+
+    --activities     auto                                cupti         launches         operators
+    what is asked    CUPTI, else intercepted launches    CUPTI only    launches only    nothing, this is not called
+
+CUPTI serves one tool at a time. So a program that starts torch.profiler with CUDA activities gets it. Counterexample:
+libcupti is not begun at once. A process in which CUPTI has initialised the driver cannot fork and use it. So the
+library waits for the driver's own initialisation."""
 
 import ctypes
 import glob
@@ -13,7 +20,11 @@ INJECT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 
 
 def cupti_files(torch, options):
-    """Where a libcupti may lie, the program's own CUDA first."""
+    """Where a libcupti may lie, the program's own CUDA first: paths that exist, then bare names for the loader's own
+    search.
+
+    For torch built with CUDA 12: libcupti.so.12 in torch/lib, then in nvidia/*/lib of each entry of sys.path, then in
+    $CUDA_HOME and /usr/local/cuda, then in the environment's lib. In each folder the own major version comes first."""
     major = (getattr(torch.version, "cuda", None) or "").partition(".")[0]
     names = ["libcupti.so." + major] if major else []
     names += [name for name in ("libcupti.so.13", "libcupti.so.12", "libcupti.so") if name not in names]
@@ -42,6 +53,7 @@ def plugin(torch, options):
     configure(options.activities != "launches", options.activities != "cupti", "\n".join(files).encode())
     # The driver tells the library when it is initialised; where it tells another tool's, we do.
     if os.path.realpath(options.injection or ".") != os.path.realpath(INJECT):
+        # torch's own queue: what it holds runs once CUDA is initialised, so asking here initialises nothing.
         lazy = getattr(getattr(torch, "cuda", None), "_lazy_call", None)
         if lazy is not None:
             lazy(lambda: made.library.opguard_inject_begin())
@@ -49,6 +61,8 @@ def plugin(torch, options):
 
 
 def follow_profiler(devices):
+    """When torch.autograd.profiler is imported, which torch does at its own time. `devices` then gives CUPTI up as it
+    is asked for."""
     importing.when_imported("torch.autograd.profiler", lambda module: _leave_cupti_to_profiler(devices, module))
 
 

@@ -1,7 +1,14 @@
 """The preflight on a device: which kernels each expression launched (docs/design/activities.md).
 
+    key (use of `y = x @ w`, "forward")      number 3
+    push(3); aten::mm; pop()                 the device's library notes 3 beside each launch in between
+    drain: ("sgemm_...", correlation 3)      that use's kernels: {"sgemm_...": 1}, its kernel_phases: {"forward": 1}
+
 Libraries that know a device (src/device/plugin.h; CUDA's is opguard_inject.so) get a number pushed around each
-operator. They hand over what the device did with the number under which it was launched."""
+operator. They hand over what the device did with the number under which it was launched. So nothing waits for the
+device between steps. Counterexample: a kernel with no number has no expression, and is counted as `foreign`. No guess
+is made by its time. The cost: two calls into each library for each operator, and one key for each (expression,
+phase)."""
 
 import threading
 
@@ -26,13 +33,18 @@ class Devices:
         self.reset()
 
     def reset(self):
+        """A forked child begins anew: numbers of the parent's would name uses that the child does not have.
+
+        Both locks are made anew too, since a thread of the parent's may have held one at the fork."""
         self.lock, self.draining = threading.Lock(), threading.Lock()
         self.keys, self.numbers = [], {}
         self.foreign = {}  # phase -> {kernel: count}; "" is of no operator at all
         self.accumulated = {}
 
     def number(self, key):
-        """What is pushed for a key: never 0."""
+        """What is pushed for a key: its place in `keys` from 1, since 0 means "none" to the library.
+
+        Looked up without the lock first: each operator asks, and a key is new only once."""
         found = self.numbers.get(key)
         if found is None:
             with self.lock:
@@ -59,12 +71,17 @@ class Devices:
             self.pop()
 
     def drain(self, wait):
-        """Into the uses: what has finished; wait: everything there is."""
+        """Into the uses: what has finished; wait: everything there is, after waiting for the device.
+
+        Never with `wait` while a stream is captured: to wait would spoil the capture. One thread drains at a time."""
         with self.draining:
             for plugin in self.plugins:
                 plugin.table.activities_flush(Sink(self.taker(plugin)), None, int(wait))
 
     def taker(self, plugin):
+        """The sink of one plugin. An exception must not pass into the library, which is C: it is counted as an error of
+        ours."""
+
         def take(_, pointer):
             try:
                 self.take(plugin, pointer.contents)
@@ -74,6 +91,11 @@ class Devices:
         return take
 
     def take(self, plugin, activity):
+        """One activity, to whom it belongs: a use, the gradients of parameters, or `foreign` by phase.
+
+        Only kernels count for the last two; a copy without an expression is not told. Below a use copies, memsets and
+        waits are `transfers`. device_ns adds up the spans of both, in ns of whichever clock; a span that runs backward
+        counts 0."""
         number = activity.correlation
         if number == OWN:
             return
@@ -102,6 +124,7 @@ class Devices:
                     plugin.table.activities_stop()
 
     def fork(self):
+        """In a forked child. opguard_inject_forked is the library's own part of it; other libraries may have none."""
         self.reset()
         for plugin in self.plugins:
             plugin.kernels = 0
@@ -110,6 +133,7 @@ class Devices:
                 forked()
 
     def leave_to(self, tool):
+        """Gives CUPTI up for another tool, named in the trace. Only opguard_inject.so knows how."""
         for plugin in self.plugins:
             leave = getattr(plugin.library, "opguard_inject_yield", None)
             if leave is not None:

@@ -1,4 +1,11 @@
-"""The trace on disk: docs/formats/plan-format.md, section "Trace"."""
+"""The trace on disk: docs/formats/plan-format.md, section "Trace".
+
+    trace-4711-0.json    {"opguard_trace": 2, "steps": 3, "complete": true, "uses": [{"path": ".../rope.py", "line": 15,
+                         "opcode": "BINARY_OP", "callee": "aten::mul", "activities": {"aten::mul.Tensor": 24}, ...}]}
+
+It is written at a step's end, at most every 2 s, and whole each time: a program that is killed leaves its last one,
+with "complete": false. Counterexample: appending. A use's counts change as long as the program runs, so a line would be
+old at once. The cost: one pass over all uses at each write; nothing is written between."""
 
 import contextlib
 import json
@@ -14,6 +21,8 @@ class TraceFile:
         self.folder, self.path = folder, ""
 
     def write(self, document):
+        """The whole document, in place of the one before. O_EXCL takes the name, so that two processes of one pid, one
+        after the other, have two files. A reader finds the old file or the new one, never a part."""
         if not self.path:
             n = 0
             while True:  # a pid may have been used before in this folder
@@ -37,6 +46,7 @@ class TraceFile:
 
 
 def document(tracer, complete):
+    """What the tracer knows, as plan-format.md has it. The caller holds the tracer's lock: another thread may count."""
     roots, missing = tracer.roots.describe()
     files = tracer.roots.loaded_files()
     files.update(use.path for use in tracer.uses.values())
@@ -69,6 +79,8 @@ def document(tracer, complete):
 
 
 def _rank(tracer):
+    """(rank, world) of the process group, else what the launcher's variables said. A group that fails when it is asked
+    is none: the trace is written all the same."""
     try:
         distributed = tracer.torch.distributed
         if distributed.is_available() and distributed.is_initialized():
@@ -79,6 +91,7 @@ def _rank(tracer):
 
 
 def _devices(tracer):
+    """Nothing where no device was used, so that a trace of a machine without one has no such fields."""
     found = tracer.devices.describe() if tracer.devices is not None else []
     if not found:
         return {}

@@ -1,8 +1,15 @@
 """Which forward site an autograd node belongs to.
 
+    z = x * y      the thread's next number goes from 41 to 42; MulBackward0 has 41, its site is this expression
+    z.sum()        from 42 to 43; SumBackward0 has 42
+    backward       the engine runs a node that says 41: what it dispatches belongs to `x * y`
+
 Each thread numbers the nodes it makes. An operator's node is made before the operator is dispatched, so at that
 time the newest number is its own. The node says its number again when the backward pass runs it. Torch without
-these two questions links nothing."""
+these two questions links nothing.
+
+Counterexample: no node is held or hooked, so that none lives longer than without us. What is kept are numbers.
+The cost: a table entry for each node, for the last _YOUNG to 2 * _YOUNG of a thread."""
 
 import threading
 
@@ -20,6 +27,8 @@ class _Sites:
         self.young, self.old = {}, {}
 
     def put(self, number, site):
+        """Two generations: a full one becomes the old one, and the one before that is dropped whole. No entry is ever
+        removed alone."""
         if len(self.young) >= _YOUNG:
             self.old, self.young = self.young, {}
         self.young[number] = site
@@ -51,7 +60,8 @@ class Graph:
         custom autograd.Function, for its node is made before its forward's first operator."""
         sites, number = self.here(), self.next_number()
         if number != sites.seen:
-            # In-place operators on views make further nodes after they have run.
+            # In-place operators on views make further nodes after they have run: those are the last operator's.
+            # At most 64 of them are given a site.
             for late in range(max(sites.seen, number - 64), number - 1):
                 if sites.last is not None:
                     sites.put(late, sites.last)
@@ -65,6 +75,7 @@ class Graph:
         sites.last = site
 
     def differentiable(self, args):
+        """Whether an argument wants a gradient; lists are looked into one deep, as operators like cat take them."""
         for value in args:
             for item in value if isinstance(value, (list, tuple)) else (value,):
                 if isinstance(item, self.tensor) and item.requires_grad:
@@ -77,7 +88,10 @@ class Graph:
         return None if node is None else node._sequence_nr()
 
     def site_of(self, number, caller):
-        """caller: the sites of the thread that started the pass, None if it is not known."""
+        """The site whose execution made node `number`, None if no thread has it.
+
+        Numbers are per thread, so two threads may have the same one. The thread that started the pass has most likely
+        made the graph and is asked first. caller: its sites, None if it is not known."""
         here = getattr(self.local, "sites", None)
         order = [here, caller] if caller is here else [caller, here]
         for sites in order + self.threads:

@@ -32,7 +32,10 @@ _may_write = {}
 
 
 def may_write_unsaid(name, func):
-    """An operator of someone's own whose schema declares no argument written."""
+    """An operator of someone's own whose schema declares no argument written. Kept by name: the answer never changes.
+
+        mylib::fused_norm(Tensor x, Tensor out) -> ()          True: `out` may be written, and no schema says so
+        mylib::fused_norm(Tensor x, Tensor(a!) out) -> ()      False: said"""
     known = _may_write.get(name)
     if known is None:
         known = name.partition("::")[0] not in _SAID
@@ -44,7 +47,10 @@ def may_write_unsaid(name, func):
 
 
 class Writes:
-    """Tensor arguments before and after a call, by value."""
+    """Tensor arguments before and after a call, by value.
+
+    Of each it keeps a fingerprint where the memory can be read from here. Else it keeps a copy of its bytes, and the
+    comparison is torch's own."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -75,11 +81,14 @@ class Writes:
         return digest if digest is not None else self.bytes_of(tensor)
 
     def bytes_of(self, tensor):
+        """A copy: the call may write the tensor. As uint8, so that a NaN equals itself and -0.0 is not 0.0."""
         with self.torch.no_grad():
             return tensor.detach().contiguous().clone().reshape(-1).view(self.torch.uint8)
 
     def after(self, before):
-        """Names of the tensors that hold other values while their version is the same."""
+        """Names of the tensors that hold other values while their version is the same.
+
+        Where the version moved, torch has counted the write, and the runtime sees it without help."""
         changed = set()
         for name, tensor, version, value in before:
             if tensor._version != version:
@@ -103,6 +112,8 @@ class _Calls:
         self.tracer, self.inside = tracer, threading.local()
 
     def run(self, name, frame, args, kwargs, call):
+        """call(), counted under `name` for the expression of `frame`. What it dispatches or launches inside belongs to
+        the same call, on this thread."""
         tracer = self.tracer
         # An autotuner launches the kernel it tries: one launch to the user.
         if not tracer.active or getattr(self.inside, "depth", 0):
@@ -135,6 +146,8 @@ class _Calls:
 
 
 def _kernel_name(function):
+    """Triton's Autotuner and Heuristics hold what they decorate as `fn`; the kernel's own `fn` is the Python
+    function."""
     for _ in range(8):  # an autotuner of heuristics of a kernel
         inner = getattr(function, "fn", None)
         if inner is None:
@@ -152,6 +165,8 @@ def _wrap_launches(calls, module, names):
 
 
 def _launching(calls, original):
+    """warmup=True compiles a kernel and launches nothing, so it is no activity."""
+
     @functools.wraps(original)
     def run(self, *args, **kwargs):
         if kwargs.get("warmup"):
@@ -169,7 +184,10 @@ _LIBRARIES = ("torch", "torchvision", "torchaudio", "torchtext", "functorch", "t
 
 
 class Native:
-    """A function of an extension module. Like a builtin it does not bind when it is a class attribute."""
+    """A function of an extension module, `native::<module>.<function>` in a trace.
+
+    Like a builtin it does not bind when it is a class attribute. It answers for the function where it is asked for its
+    name, its pickle or its attributes. Counterexample: `type(f)` and `inspect.isbuiltin(f)` tell the two apart."""
 
     def __init__(self, calls, function, name):
         self.__wrapped__, self._calls, self._activity = function, calls, name
@@ -192,7 +210,10 @@ class Native:
 
 
 def uses_torch(path):
-    """Whether a shared library needs torch's libraries, or leaves names of theirs to be resolved."""
+    """Whether a shared library needs torch's libraries, or leaves names of theirs to be resolved.
+
+    The file is read, not loaded. The words are names of needed files, or the mangled beginnings of symbols in at:: and
+    c10::."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             strings = _dynamic_strings(data)
@@ -205,6 +226,7 @@ def _dynamic_strings(data):
     """The dynamic string table of an ELF file of 64 bits: needed libraries and names of symbols."""
     if data[:5] != b"\x7fELF\x02":
         return b""
+    # e_phoff; then e_phentsize and e_phnum.
     (headers,) = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
     segments, dynamic = [], None
@@ -216,6 +238,7 @@ def _dynamic_strings(data):
             dynamic = (offset, length)
     if dynamic is None:
         return b""
+    # {tag: value}. Of a tag that comes more than once (DT_NEEDED) the last stays; those read here come once.
     entries = dict(struct.iter_unpack("<QQ", data[dynamic[0] : dynamic[0] + dynamic[1] // 16 * 16]))
     table, length = entries.get(5, 0), entries.get(10, 0)  # DT_STRTAB, DT_STRSZ
     for address, offset, size in segments:
@@ -226,6 +249,7 @@ def _dynamic_strings(data):
 
 
 def _follow_extensions(calls):
+    """Each extension module, right after it was executed: who takes a function by name later takes ours."""
     import importlib.machinery
 
     loader = importlib.machinery.ExtensionFileLoader
@@ -243,6 +267,8 @@ def _follow_extensions(calls):
 
 
 def _wrap_functions(calls, module, path):
+    """The module's functions, if it is an extension that uses torch and is no library whose operators are
+    dispatched."""
     name = module.__name__
     if name.partition(".")[0] in _LIBRARIES or not os.path.isfile(path) or not uses_torch(path):
         return

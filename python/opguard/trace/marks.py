@@ -1,5 +1,12 @@
 """Pseudo activities: calls that matter to a training run whatever operators they dispatch, so that where the user
-makes them is a boundary. To add one is to add a line to the table."""
+makes them is a boundary. To add one is to add a line to the table.
+
+    train.py:88   scaler.step(optimizer)      opguard::scaler_step, one a call
+    train.py:20   torch.manual_seed(3)        opguard::seed: it dispatches nothing, and has a boundary all the same
+
+A mark inside of another is part of it: torch.manual_seed seeds each device by a function of the table, and the user has
+written one call. Counterexample: `from random import seed` above `import torch` takes the function as it is, and is not
+seen. The cost: a frame for each marked call."""
 
 import functools
 import sys
@@ -58,7 +65,10 @@ _TABLE = (
 
 
 def replace(owner, name, original, by):
-    """`by` in place of `original`, where torch.jit knows the function by its identity too."""
+    """`by` in place of `original`, where torch.jit knows the function by its identity too.
+
+    A script that calls torch.autograd.grad is compiled by looking up the function's id. Without an entry of its own the
+    wrapper would be an unknown function there."""
     setattr(owner, name, by)
     builtins = sys.modules.get("torch.jit._builtins")
     table = getattr(builtins, "_builtin_table", None)
@@ -76,6 +86,9 @@ _inside = threading.local()  # such a call within another is part of it
 
 
 def _marked(tracer, function, activity):
+    """The function, which counts its outermost calls. `_inside` is one for all marks: any mark within any other is part
+    of it."""
+
     @functools.wraps(function)
     def marked(*args, **kwargs):
         if not tracer.active or getattr(_inside, "depth", 0):
@@ -121,4 +134,5 @@ def install(tracer):
             importing.when_imported(module, now)
 
 
+# All wrappers have one code object: by it one is told from a function of torch's.
 _wrapper_code = _marked(None, len, "").__code__

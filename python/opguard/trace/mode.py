@@ -1,4 +1,9 @@
-"""The dispatch mode below which a program is traced, in every thread, and how it gets there."""
+"""The dispatch mode below which a program is traced, in every thread, and how it gets there.
+
+    torch.mul(x, y) in the program      __torch_dispatch__(aten.mul.Tensor, ...) here, then the operator itself
+
+It is the lowest mode of a thread's stack: modes that the program pushes lie above it, and what they pass on comes here.
+Counterexample: a launch of Triton's is no operator and does not come here. kernels.py wraps those."""
 
 import functools
 import threading
@@ -37,6 +42,7 @@ _names = {}
 
 
 def _name(func):
+    """"aten::add.Tensor", "aten::relu" where there is no overload, "higher_order::cond". Kept by the operator."""
     name = _names.get(func)
     if name is None:
         schema = getattr(func, "_schema", None)
@@ -49,7 +55,9 @@ def _name(func):
 
 
 def let_higher_order_pass(torch, mode_class):
-    """Before torch 2.7 a mode unknown to a higher order operator is an error there."""
+    """Before torch 2.7 a mode unknown to a higher order operator is an error there.
+
+    So the mode steps aside for the call: what the operator runs inside is not traced, and the program goes on."""
     from torch.utils import _python_dispatch as dispatch
 
     if hasattr(dispatch.TorchDispatchMode, "supports_higher_order_operators"):

@@ -1,8 +1,12 @@
 """Preflight: which files of the tree the program opens to read, sources aside: settings, mostly.
 
+    open("configs/gpt.yaml")               one line of read-4711.txt: the file may matter to the run
+    open("out.log", "w")                   none: its own output, and from then on never a setting
+
 One path a line, in `read-<pid>.txt` beside the traces, as they are opened: a program that is killed has left what it
-read until then. What it also writes is its own output.
-"""
+read until then. What it also writes is its own output. Counterexample: files outside of the tree, as a data set
+elsewhere; a file that C++ opens, which passes no audit hook. The cost: one look at each open(), and _MOST paths kept at
+most."""
 
 import os
 import sys
@@ -16,6 +20,8 @@ class Opened:
         self.seen, self.busy = set(), False
 
     def audit(self, event, arguments):
+        """sys.addaudithook's: it is called for every event of the interpreter and cannot be taken out again. Our own
+        open() is `busy`."""
         if event != "open" or self.busy:
             return
         try:
@@ -24,6 +30,7 @@ class Opened:
             pass  # what an audit hook raises, the program's open() would raise
 
     def opened(self, path, mode, flags):
+        """A path is looked at once, at its first open: one that is written first is noted as seen, and never listed."""
         if not isinstance(path, (str, bytes)) or len(self.seen) >= _MOST:
             return
         path = os.path.realpath(os.fsdecode(path))

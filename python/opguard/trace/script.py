@@ -1,5 +1,9 @@
-"""TorchScript under preflight. torch.jit.trace and a dispatch mode do not go together. Below a mode the tracer finds tensors
-that it has not made, and ends with an error. While it traces, ours steps aside; what runs there is seen where it runs again."""
+"""TorchScript under preflight. torch.jit.trace and a dispatch mode do not go together. Below a mode the tracer finds
+tensors that it has not made, and ends with an error. While it traces, ours steps aside; what runs there is seen where
+it runs again.
+
+    torch.jit.trace(model, x)      the mode is taken off the stack for the call
+    traced(x)                      its operators are dispatched and seen, under this expression"""
 
 import functools
 
@@ -25,6 +29,7 @@ def _tensor(torch, number):
 
 
 def _without(mode_class, original):
+    """Only where ours is the innermost mode: a mode of the program's own above it is the program's affair."""
     from torch.utils import _python_dispatch as dispatch
 
     @functools.wraps(original)

@@ -189,7 +189,10 @@ class Tracer:
         return self.devices.below(launches, call) if launches else call()
 
     def locate(self, frame, operator):
-        """((path, place, callee) of the innermost user frame or None, whether the autograd engine is nearer, phase)."""
+        """((path, place, callee) of the innermost user frame or None, whether the autograd engine is nearer, phase).
+
+        callee: the outermost function below that frame that is not the user's, as `softmax`, else the operator's name.
+        The walk goes up the stack until a user's frame, so a deep library costs more an operator."""
         callee = operator
         kinds, engines = self.kinds, self.engines
         in_pass = self.graph_task() != -1
@@ -239,6 +242,10 @@ class Tracer:
         return "forward"
 
     def count(self, name, found, phase, args, kwargs, compute, engine):
+        """Counts one activity; returns its Use, or None where no user frame is above it.
+
+        `engine`: it counts as backward of the expression that made the node. A use's `order` is its place in first
+        execution."""
         with self.lock:
             self.activities += 1
             if found is None:
@@ -265,6 +272,8 @@ class Tracer:
             return use
 
     def accumulate(self, func, name):
+        """AccumulateGrad adds to a parameter's gradient. Its node was made where the parameter was first used, which
+        says nothing of this pass: no use has it."""
         with self.lock:
             self.activities += 1
             if computes_cached(name, func):
