@@ -25,12 +25,21 @@ _got = {}  # id(a state that the program took) -> the state: to set it again is 
 
 
 class Generator:
+    """One of the three process-wide generators: python's, numpy's old one, torch's on the processor.
+
+    sites: distinct places that drew while it was unseeded; at _SITES its functions are put back. baseline: a digest of
+    its state when it was last settled. That another digest means draws costs nothing at the draw itself."""
+
     def __init__(self, name):
         self.name, self.seeded, self.sites = name, False, 0
         self.wrapped = []  # (owner, attribute, original or None, ours)
         self.baseline = None
 
     def wrap(self, owner, attribute, is_ours=lambda args, kwargs: True):
+        """owner.attribute notes a draw while the generator is unseeded. is_ours(args, kwargs): does this call draw from
+        it?
+
+        `torch.rand(2, generator=g)` does not. An owner that takes no attributes, as a type of C's, is left as it is."""
         original = getattr(owner, attribute, None)
         if original is None:
             return
@@ -49,6 +58,7 @@ class Generator:
         self.wrapped.append((owner, attribute, None if inherited else original, draw))
 
     def drawn(self, call):
+        """Plumbing that draws (tempfile) has no place and is not told."""
         place = places.caller()
         if place is None:
             return
@@ -59,6 +69,8 @@ class Generator:
             self.leave()
 
     def leave(self):
+        """The owner's own functions again. One that was inherited was put on the owner by us, and is deleted there.
+        Where the program has put a function of its own in between, that stays."""
         for owner, attribute, original, ours in self.wrapped:
             if vars(owner).get(attribute) is not ours:
                 continue  # the program's own by now
@@ -69,7 +81,10 @@ class Generator:
         self.wrapped = []
 
     def seed(self, value, call, by=""):
-        """value None: from the system."""
+        """Notes one seeding: value None is from the system, and then the generator stays unseeded. by: "control" where
+        `--deterministic` seeds, else "" for the program.
+
+        A seed from the system below no line of the program's is not told."""
         if not by and sys._getframe(2).f_code.co_filename.endswith(_CONTROL):
             by = "control"
         place = None if by else places.caller()
@@ -98,6 +113,7 @@ class Generator:
             self.baseline = None
 
     def has_drawn(self):
+        """Whether its state moved since it was settled. Draws that no wrapper saw, as in C++, count too."""
         try:
             return self.baseline is not None and digest(_STATE[self.name]()) != self.baseline
         except Exception:
@@ -125,12 +141,15 @@ PYTHON, NUMPY, TORCH = Generator("python"), Generator("numpy"), Generator("torch
 
 
 def digest(state):
+    """20 bytes of a generator's state: torch's is a tensor of bytes, python's and numpy's are tuples. States are large;
+    these are kept."""
     if hasattr(state, "data_ptr"):
         state = bytes(state.tolist())
     return hashlib.sha1(repr(state).encode() if not isinstance(state, bytes) else state).digest()
 
 
 def took(state):
+    """The program asked for this state. It is held, so that its id stays its own; all are forgotten beyond _STATES."""
     if len(_got) > _STATES:
         _got.clear()
     _got[id(state)] = state
@@ -158,10 +177,14 @@ def after(owner, attribute, tell):
 
 
 def first(args, kwargs, name, at=0):
+    """The argument that a function has at position `at` or by name; None where it was not given."""
     return args[at] if len(args) > at else kwargs.get(name)
 
 
 def python(control):
+    """Python's generator. random.random and the like are bound methods of random._inst: those are what is wrapped.
+
+    control: the settings of a controlled run. Where it seeds python, nothing that is drawn is unseeded."""
     import random
 
     if "seed" in control:
@@ -176,6 +199,8 @@ def python(control):
 
 
 def _python_seeds(random):
+    """Random.seed is wrapped on the class, since a Random that is made without a seed calls it too: random.Random()
+    draws one from the system."""
     original = random.Random.seed
 
     @functools.wraps(original)
@@ -197,6 +222,7 @@ def _python_seeds(random):
 
 
 def entropy(call):
+    """A generator or a number that the operating system seeds, where the program's own source is behind it."""
     place = places.caller()
     if place is not None:
         facts.add("entropy", {"call": call, "place": place})
@@ -268,6 +294,10 @@ _TORCH = (
 
 
 def torch(module, control):
+    """Torch's generator on the processor. module: torch itself, right after its import.
+
+    A function that lies under several names, as torch.manual_seed and torch.random.manual_seed, gets one wrapper for
+    all."""
     if "torch.manual_seed" in control:
         TORCH.seed(control["torch.manual_seed"], "torch.manual_seed", "control")
     else:
@@ -304,6 +334,11 @@ def _torch_seed(original, call):
 
 
 def _wrap_torch(module):
+    """The functions that draw, in torch, on Tensor, in torch.nn.functional.
+
+    A dropout draws only where it trains and p is not 0; attention only where dropout_p is not 0. A module's
+    initialisation calls Tensor.uniform_ and the like, and is seen there."""
+
     def default(args, kwargs):
         return kwargs.get("generator") is None and not any(type(a).__name__ == "Generator" for a in args)
 
@@ -335,6 +370,7 @@ def _wrap_torch(module):
     after(module, "compile", lambda *_: TORCH.leave())  # what is traced is torch's own
 
 
+# Of torch's generator: its state (a digest) and its seed when it was last looked at.
 _default = {}
 
 
@@ -371,6 +407,7 @@ def poll():
 
 
 def gather():
+    """torch_seed also where nobody seeded: torch then begins with a seed of its own."""
     module = sys.modules.get("torch")
     if module is not None and hasattr(module, "default_generator"):
         facts.put("torch_seed", str(module.initial_seed()))

@@ -24,6 +24,7 @@ step = 0  # steps of training that are over
 
 
 def begin(folder, rank, world):
+    """rank and world are the launcher's. A forked child, as a loader's worker is, writes a file of its own."""
     global _folder, _rank, _world, _began
     _folder, _rank, _world, _began = folder, rank, world, os.getpid()
     os.register_at_fork(after_in_child=_forked)
@@ -70,14 +71,18 @@ def count(kind):
 
 
 def put(name, value):
+    """A value of this process, in place of the one before. add() is for what may come many times."""
     _values[name] = value
 
 
 def before_writing(gather):
+    """gather() is called at each write: it puts what is only known then, as a switch's value at the end."""
     _before_writing.append(gather)
 
 
 def write():
+    """All facts of this process, whole, in place of the file before. A gatherer that fails is noted under `problems`,
+    and the others go on."""
     with _lock:
         for gather in list(_before_writing):
             try:

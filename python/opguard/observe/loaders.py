@@ -1,10 +1,15 @@
 """DataLoaders: what their order and their workers' numbers come from, and whether `set_epoch` is called.
 
     loader = DataLoader(data, sampler=DistributedSampler(data))     made in train.py:20, two passes, both with epoch 0
+    "order": [2631659181, ...]      crc32 of "[17, 3, 255, 8]", the indices of the first batch
+    "batches": [...]                crc32 of each batch's bytes
 
 The indices and the bytes of the first batches are kept as digests. Two runs of one program show by them an order that
 comes from a set, from time, from a folder's listing. Nothing is drawn and no batch is changed; each pass costs the
-reading of LOOKED batches."""
+reading of LOOKED batches.
+
+Counterexample: a loader of the program's own, which is a plain loop. What it draws is seen by drawing.py, its order
+not."""
 
 import ctypes
 import functools
@@ -14,7 +19,7 @@ import zlib
 
 from opguard.observe import facts, places
 
-LOOKED = 16
+LOOKED = 16  # batches of a loader whose digests are kept
 
 _entries = weakref.WeakKeyDictionary()  # loader -> entry
 _iterators = weakref.WeakKeyDictionary()  # iterator -> entry
@@ -40,6 +45,8 @@ def install(data):
 
 
 def _worker_seeds_numpy():
+    """Whether this torch seeds numpy in each worker: the source of the worker's loop tells. Where there is no source it
+    is taken that it does."""
     import inspect
 
     from torch.utils.data._utils import worker
@@ -84,6 +91,8 @@ def _with_epochs(loader):
 
 
 def _wrap_set_epoch(kind):
+    """Counts calls of set_epoch, on the class that defines it. A subclass that calls its base counts both, as only
+    "called or not" is asked of the number."""
     for base in kind.__mro__:
         original = vars(base).get("set_epoch")
         if original is None or hasattr(original, "_opguard"):
@@ -104,6 +113,10 @@ def _wrap_set_epoch(kind):
 
 
 def _made(loader):
+    """What a loader was made of: one entry for each loader.
+
+    `generator` and `sampler_generator` are seeds, None without one. `held`: generators in the data set, which each
+    worker copies. `epochs`: what has set_epoch, and with which epoch each pass began."""
     if loader in _entries:
         return
     # Of a batch sampler of the program's own, the sampler below it.
@@ -173,6 +186,8 @@ def _wrap_iter(loader):
 
 
 def _pass_begins(loader, entry):
+    """Before the iterator is made, which asks for the first indices at once. `called`: calls of set_epoch since the
+    pass before; 0 leaves the epoch, and so the order, as it was."""
     entry["passes"] += 1
     for owner, told in zip(_with_epochs(loader), entry["epochs"]):
         told["passes"].append(str(getattr(owner, "epoch", "")))
@@ -181,6 +196,9 @@ def _pass_begins(loader, entry):
 
 
 def _wrap_next(base):
+    """Iterators of all loaders: batches are counted, the first LOOKED digested.
+
+    before_backward: batches taken before the first backward pass."""
     inner, indices = base.__next__, base._next_index
 
     @functools.wraps(inner)
@@ -208,6 +226,7 @@ def _wrap_next(base):
 
 
 def _entry_of(sampler):
+    """The entry of the loader that has this sampler, while its iterator is being made and is not known yet."""
     for loader, entry in list(_entries.items()):
         if sampler is not None and sampler in (
             getattr(loader, "batch_sampler", None),
@@ -238,6 +257,8 @@ def digest(data, depth=0, total=0):
 
 
 def _digest_tensor(torch, data, total):
+    """A tensor's bytes, read where they lie. One that is on a device, not contiguous, a subclass, or of 256 MiB or more
+    is left out: to copy it would cost memory, and to wait for a device time."""
     if (
         type(data) is not torch.Tensor
         or data.device.type != "cpu"
@@ -269,6 +290,7 @@ def _watch_fetch():
 
 
 def _states(dataset):
+    """{name: text of its state} of the generators that the data set holds, of each kind by its own way to be asked."""
     found = {}
     for name in _held_generators(dataset):
         value = dataset.__dict__[name]

@@ -36,11 +36,14 @@ def start(options):
 
 
 def _close():
+    """A process that neither imported torch nor drew has nothing to say: a launcher, a shell's helper."""
     if "torch" in sys.modules or facts.count("draws") or facts.count("entropy"):
         facts.write()
 
 
 def _on_torch(torch):
+    """Right after torch has been imported, before the program's next line: what takes a function by name takes the
+    wrapped one."""
     drawing.torch(torch, settings.CONTROL)
     if _options.observe_operators:
         operators.ask(torch)
@@ -71,7 +74,11 @@ def _watch_backward(torch):
 
 
 def _step_ended(optimizer, args, kwargs):
-    """A step is over when the busiest optimizer has stepped: of two in turn, one counts."""
+    """A step is over when the busiest optimizer has stepped: of two in turn, one counts.
+
+        a GAN: D.step(), G.step(), D.step(), G.step()     steps 1, 1, 2, 2
+
+    facts.step is a count, and OPGUARD_UNTIL_STEP a number from 0: once step 3 is over, 4 are."""
     key = id(optimizer)
     resuming.use("optimizer", optimizer)
     _counts[key] = _counts.get(key, 0) + 1

@@ -3,7 +3,10 @@
     x.put_(index, values)     "put_ does not have a deterministic implementation": put_, in train.py:12
 
 The warnings are heard before the program's filters. Those of ours go no further; the program's own are shown once a
-place, as Python does. In a backward pass the place is its call's: torch says no other."""
+place, as Python does. In a backward pass the place is its call's: torch says no other.
+
+Counterexample: an operator that torch does not know to be nondeterministic, as a kernel of Triton's with atomic
+additions. Nobody warns of it."""
 
 import functools
 import sys
@@ -29,6 +32,8 @@ def ask(torch):
 
 
 def install():
+    """_showwarnmsg is what Python calls once a filter lets a warning through. warnings.showwarning would be the
+    program's to replace. Each change of the filters is followed by ours going first again."""
     show = warnings._showwarnmsg
 
     def heard(message):
@@ -69,11 +74,13 @@ def listen():
 
 
 def note(text):
+    """The operator's name out of the text: the word before " does not have a deterministic implementation"."""
     name = text.split(_MARK)[0].strip().split(" ")[-1]
     facts.add("operators", {"name": name, "place": places.caller(), "backward": _in_backward()})
 
 
 def _in_backward():
+    """By the frames: the engine was called from torch's own backward(), on this thread."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name in ("backward", "_engine_run_backward") and frame.f_globals.get(

@@ -4,7 +4,9 @@
     a transform of torchvision called by data.py:30   data.py:30, through torchvision.transforms.v2
     tempfile making a name                            None: plumbing, whose numbers reach no value
 
-The program's source: docs/design/architecture.md, with the folder of its main script."""
+The program's source: docs/design/architecture.md, with the folder of its main script. The cost: a walk up the frames,
+which is made only where something is noted. Counterexample: a thread of a library's has no frame of the program's, and
+no place."""
 
 import linecache
 import os
@@ -35,11 +37,14 @@ _own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def begin(tree, packages):
+    """tree and packages: what the user counts as the program (roots.Roots), as for the tracer."""
     global _roots
     _roots = roots.Roots(tree, packages)
 
 
 def is_users(frame):
+    """Also what python -c or a pipe gave, as long as it is the main module: exec() in a library is none of the
+    program's."""
     path = frame.f_code.co_filename
     if path in ("<string>", "<stdin>"):
         return frame.f_globals.get("__name__") == "__main__"
@@ -66,6 +71,7 @@ def _module(frame):
 
 
 def _below(name, names):
+    """"torch.distributed.rpc" is below "torch.distributed", and "torch.distributed_x" is not."""
     return any(name == n or name.startswith(n + ".") for n in names)
 
 
@@ -105,6 +111,7 @@ def is_direct():
 
 
 def describe(code, line, through=""):
+    """A place as it is written down: `line` from 1, `text` the stripped source line, at most 200 characters."""
     path = code.co_filename
     if not path.startswith("<"):
         path = os.path.abspath(path)

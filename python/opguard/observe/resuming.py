@@ -3,8 +3,10 @@
     torch.save({"model": ..., "optimizer": ...}, "c.pt")     written: a model and an optimizer, no scheduler
     optimizer.load_state_dict(c["optimizer"])                restored: the optimizer, in train.py:30
 
-A run resumes where an optimizer's state is restored. Counterexample: a model alone is restored where training begins
-from weights of others."""
+What state_dict() returns is remembered by its identity, so that save() knows a part again wherever it lies in what is
+saved. A run resumes where an optimizer's state is restored. Counterexample: a model alone is restored where training
+begins from weights of others. Counterexample: a state dict that the program copied before it saved it is not known
+again. The cost: _TAGS state dicts at most are held, each until then."""
 
 import functools
 import os
@@ -51,6 +53,8 @@ def _scaler(module):
 
 
 def _use(kind, method, what, counts=lambda held: True):
+    """kind.method, which also notes that the program uses this `what`: a scheduler that steps is one to be saved, and
+    one that was only made is not. counts(self): a GradScaler that is not enabled holds nothing."""
     original = kind.__dict__.get(method)
     if original is None or hasattr(original, "_opguard_used"):
         return
@@ -69,6 +73,7 @@ def _use(kind, method, what, counts=lambda held: True):
 
 
 def use(what, held):
+    """Held weakly: an optimizer that the program dropped is none that it holds."""
     _holders.setdefault(what, weakref.WeakSet()).add(held)
 
 
@@ -81,6 +86,8 @@ def _watch_class(kind, what):
 
 
 def _loading(original, what):
+    """load_state_dict, noted at its outermost: one that calls its parts' is one restoring."""
+
     @functools.wraps(original)
     def load_state_dict(self, *args, **kwargs):
         outer = not _depth[0]
@@ -121,6 +128,7 @@ def _resumed():
     facts.put("seeds_at_resume", facts.count("seeds"))
 
 
+# Generator -> digest of its state at the last resume.
 _states = {}
 
 
@@ -136,6 +144,7 @@ def _saving(original, what):
 
 
 def _tag(value, what):
+    """The value is held, so that its id stays its own. Beyond _TAGS all are forgotten at once."""
     if len(_tags) > _TAGS:
         _tags.clear()
     _tags[id(value)] = (value, what)
@@ -146,6 +155,9 @@ def tag_generator(value, name):
 
 
 def _watch_files(torch):
+    """torch.save notes what of the program's is in the file, before it is written. torch.load notes the file's keys.
+
+    Of names the last part alone is kept. Generators' states are tagged as they are asked for, as state dicts are."""
     import random
 
     original, load = torch.save, torch.load
@@ -188,6 +200,8 @@ def _watch_files(torch):
 
 
 def _contents(value, held, keys, depth):
+    """Into `held` the kinds of tagged parts, into `keys` the names of the outer two levels. Four levels are looked at,
+    200 entries of a dict, lists below 64: a file's form is wanted, not its contents."""
     tagged = _tags.get(id(value))
     if tagged is not None and tagged[0] is value:
         held.add(tagged[1])
@@ -203,6 +217,7 @@ def _contents(value, held, keys, depth):
 
 
 def in_use():
+    """{kind: class names} of what a checkpoint would need; a generator is needed once it has drawn."""
     found = {kind: sorted(type(held).__name__ for held in holders) for kind, holders in _holders.items()}
     for source in (drawing.PYTHON, drawing.NUMPY, drawing.TORCH):
         if source.has_drawn():
@@ -211,6 +226,8 @@ def in_use():
 
 
 def gather():
+    """drawn_since_resume: generators whose state moved since. They gave other numbers than the run that was saved,
+    unless their state was restored as well."""
     facts.put("in_use", in_use())
     if _states:
         random, numpy, torch = (

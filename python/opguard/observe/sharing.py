@@ -1,4 +1,11 @@
-"""Processes that work together: groups, replicas and their buckets, meshes. Facts alone; nothing is set."""
+"""Processes that work together: groups, replicas and their buckets, meshes. Facts alone; nothing is set.
+
+    groups      {"backend": "gloo", "world": 2, "rank": 1, "place": train.py:14}
+    replicas    {"given": ["bucket_cap_mb"], "bucket_cap_mb": "10", "static_graph": "False", ...}
+    layout      {"WORLD_SIZE": "2", "fsdp": "1"}
+
+The order in which gradients are added over ranks depends on these. Counterexample: that torch.distributed.fsdp was
+imported tells nothing, as libraries do so too. A module of the program's must have taken something of it."""
 
 import functools
 import inspect
@@ -20,6 +27,8 @@ def install(torch):
 
 
 def _groups(module):
+    """init_process_group is one function under two names; both are wrapped. A group that fails to be made is the
+    program's error."""
     original = module.init_process_group
 
     @functools.wraps(original)
@@ -45,6 +54,7 @@ def _groups(module):
 
 
 def _replicated(module):
+    """Arguments by name with torch's defaults; `given` are those that the program named. Replicas are held weakly."""
     kind = module.DistributedDataParallel
     original = kind.__init__
     signature = inspect.signature(original)
@@ -84,6 +94,9 @@ def _meshes(module):
 
 
 def gather():
+    """Buckets are asked for at each write, as DDP logs them: it may make them anew after its first backward pass.
+
+    Sizes of megatron-core's groups are asked by either of two names."""
     buckets = []
     for replica in _replicas:
         held = replica()

@@ -39,11 +39,14 @@ _first = {}
 
 
 def is_ours(name):
+    """Variables that change numbers or their order. Others are left out of the facts."""
     return name in _VARIABLES or name.startswith(_PREFIXES)
 
 
 def environment():
-    """Variables at the start, and where the program sets them. sys.flags tells what Python began with."""
+    """Variables at the start, and where the program sets them. sys.flags tells what Python began with.
+
+    os.environ's class is wrapped, so os.environ.update() and setdefault() are seen. Counterexample: os.putenv()."""
     facts.put("environment", {n: v for n, v in os.environ.items() if is_ours(n)})
     facts.put("hash_random", bool(sys.flags.hash_randomization))
     kind = type(os.environ)
@@ -61,7 +64,10 @@ def environment():
 
 
 def _late(name):
-    """Is what reads the variable there already?"""
+    """Is what reads the variable there already? A variable that is set after its reader looked has no effect.
+
+    PYTHONHASHSEED always is: Python reads it before the first line. CUBLAS_WORKSPACE_CONFIG is, once CUDA is
+    initialised."""
     torch = sys.modules.get("torch")
     if name == "PYTHONHASHSEED":
         return True
@@ -77,6 +83,7 @@ def _late(name):
 
 
 def _read(torch):
+    """{switch: text} of those that this torch has; one that cannot be read is left out."""
     found = {}
     for name, read in settings.READERS:
         if name in NAMES:
@@ -136,6 +143,8 @@ def _wrap_flags(torch):
 
 
 def _wrap_attributes(kind, start):
+    """Switches that are plain attributes: `torch.backends.cuda.matmul.allow_tf32 = True` calls its class's
+    __setattr__."""
     original = kind.__setattr__
 
     def __setattr__(self, name, value):
@@ -146,6 +155,7 @@ def _wrap_attributes(kind, start):
 
 
 def _told(switch):
+    """A setter has returned: the value is read back, since a setter may do something else with what it was given."""
     if switch not in _last:
         return
     try:
@@ -159,6 +169,8 @@ def _told(switch):
 
 
 def poll():
+    """At a step's end. A switch that has another value, and that no setter told of, was changed some other way: it has
+    a step and no place."""
     torch = sys.modules.get("torch")
     if torch is None or not _last:
         return
@@ -171,6 +183,8 @@ def poll():
 
 
 def _wrap_compile(torch):
+    """Where torch.compile is called, and whether kernels are picked by measuring time: then two runs may pick
+    others."""
     original = getattr(torch, "compile", None)
     if original is None:
         return
@@ -190,6 +204,7 @@ def _wrap_compile(torch):
 
 
 def gather():
+    """Values at the end. Modules that the program has not imported are not imported for it."""
     poll()
     torch = sys.modules.get("torch")
     facts.put("environment_at_end", {n: v for n, v in os.environ.items() if is_ours(n)})
