@@ -1,8 +1,11 @@
 """Calls of the library that order a training: zero_grad, backward, train, clipping, schedulers, scalers, seeds.
 
-    optimizer.zero_grad()    api "zero_grad", optimizer 0, "AdamW", 12 gradients that were not zero
+    optimizer.zero_grad()               api "zero_grad", optimizer 0, "AdamW", 12 gradients that were not zero
+    loss.backward()                     api "backward", the loss 2.31, 12 gradients of the step before are there still
+    clip_grad_norm_(params, 1.0)        api "clip_grad_norm", "norm 2", the bound 1.0, the norm before 7.4
 
-Of calls within each other the outermost counts: model.eval() is no `eval` of each layer."""
+Of calls within each other the outermost counts: model.eval() is no `eval` of each layer. Counterexample: a program that
+writes `p.grad = None` itself calls nothing here. What that does shows in the next `backward` row."""
 
 import contextlib
 import functools
@@ -31,6 +34,8 @@ def number_of(kind, thing):
 
 
 def say(name, thing=None, kind=None, number=None, flag=None, result=None):
+    """A row of kind `api`; docs/formats/observations.md says what each name puts into the fields. where.here() asks for
+    the program's line, so the depth of our own frames does not matter."""
     kinds.say("api", (name, thing, kind, number, flag, result, where.here()))
 
 
@@ -53,6 +58,8 @@ def _is_there(tensor):
 
 
 def _zeroed(args, kwargs):
+    """Of a module all its parameters count, of an optimizer those that it holds. Read before the call: afterwards
+    nothing is there."""
     owner = args[0]
     torch = sys.modules["torch"]
     to_none = args[1] if len(args) > 1 else kwargs.get("set_to_none", True)
@@ -65,6 +72,10 @@ def _zeroed(args, kwargs):
 
 
 def _backward(args, kwargs):
+    """Before the pass: what the last step has used and is there still will be added to. Of several roots no loss is
+    said.
+
+    Under torch.compile's tracing the roots are no tensors with numbers, and nothing is said."""
     roots = args[0] if args else kwargs.get("tensors")
     roots = roots if isinstance(roots, (list, tuple)) else [roots]
     torch = sys.modules["torch"]
@@ -78,6 +89,8 @@ def _backward(args, kwargs):
 
 
 def _clipped(name):
+    """The bound and, of clip_grad_norm_, what it returns: the norm before clipping. clip_grad_value_ returns none."""
+
     def tell(token, result, args, kwargs):
         bound = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
         norm = args[2] if len(args) > 2 else kwargs.get("norm_type", 2.0)
@@ -102,6 +115,8 @@ def _evaluated(args, kwargs):
 
 
 def _scheduled(args, kwargs):
+    """A scheduler's step. Its first one, which its __init__ makes, is no step of the program's: it is told by the frame
+    of _initial_step. args[0] may be the context that the step enters, which holds the scheduler as `o`."""
     frame = sys._getframe(1)
     for _ in range(9):  # the first one is made by its __init__
         if frame is None:
@@ -119,12 +134,16 @@ def _scale_of(scaler):
 
 
 def _infinity_of(scaler, optimizer):
+    """True, False, or None where nothing was unscaled yet or the answer lies on a device."""
     found = getattr(scaler, "_per_optimizer_states", {}).get(id(optimizer), {}).get("found_inf_per_device", {})
     values = [tensors.number(value) for value in found.values()]
     return any(values) if values and None not in values else None
 
 
 def _scaler(name):
+    """(begin, end) of a GradScaler's method. The optimizer's count of steps before and after tells whether step() let
+    it step: where it did not, rows with `skipped` are said."""
+
     def begin(args, kwargs):
         return steps.count(args[1]) if name == "step" and len(args) > 1 else None
 
@@ -203,6 +222,9 @@ def _within(manager, tell):
 
 
 def _filled(name):
+    """torch.nn.init's functions, of parameters alone. `flag`: it held what a checkpoint had loaded, which is now
+    gone."""
+
     def tell(args, kwargs):
         tensor = args[0] if args else kwargs.get("tensor")
         if isinstance(tensor, sys.modules["torch"].nn.Parameter) and not tensors.is_traced(tensor):

@@ -1,9 +1,11 @@
 """Loaders: what is taken from them, sample for sample.
 
     for x, y in loader:      loader 0, batch 0 of pass 0 with a digest a row, ..., pass 0 with 12 batches taken, ended
+    break after 3            pass 0 with 3 batches taken, not ended: said as the next pass begins, or the process ends
 
 A row's digest is of all tensors of a batch that have as many rows. A row of more than 64 KiB is read in part. Nothing
-of a worker's is observed: what it made is seen where it is taken.
+of a worker's is observed: what it made is seen where it is taken. Counterexample: a loader that is no DataLoader, as a
+generator of the program's, has no row here.
 
 The cost: 0.1 us a row, and the reading of at most 64 KiB of it."""
 
@@ -21,7 +23,10 @@ _IGNORED = -100  # the label that a loss leaves out, by torch's default
 
 
 class Pass:
-    """A pass over a loader that goes on."""
+    """A pass over a loader that goes on.
+
+    number: which pass of its loader, from 0. taken: batches so far. place: where the last one was taken. The iterator
+    is held weakly, since a program that drops it ends its workers by that."""
 
     __slots__ = ("loader", "number", "taken", "place", "ref", "over")
 
@@ -42,6 +47,8 @@ def reset():
 
 
 def _known(loader):
+    """A loader's entry; its row is said as it is met. An id may be another loader's by now: the weak reference
+    tells."""
     known = _loaders.get(id(loader))
     if known is None or known[0]() is not loader:
         known = _loaders[id(loader)] = [weakref.ref(loader), _state["next"], 0, None]
@@ -51,6 +58,8 @@ def _known(loader):
 
 
 def _say_loader(loader, number):
+    """Length and batches are asked of torch's own samplers only: to ask another's __len__ would run the program's
+    code."""
     data = sys.modules["torch.utils.data"]
     batches = loader.batch_sampler
     sampler = getattr(batches, "sampler", None) or loader.sampler
@@ -71,6 +80,7 @@ def _say_loader(loader, number):
 
 
 def _begins(token, iterator, args, kwargs):
+    """Behind __iter__. A pass of the same loader that was left in the middle is given up by that."""
     known = _known(args[0])
     _give_up(known[3])
     # A loader that keeps its workers gives the same iterator again.
@@ -92,11 +102,13 @@ def close():
 
 
 def _of(iterator):
+    """The pass of an iterator that goes on; None of one that was made before a log began, or that is over."""
     found = _passes.get(id(iterator))
     return found if found is not None and found.ref() is iterator and not found.over else None
 
 
 def _taken(iterator, data):
+    """One batch. The place may be None where a library takes it, as a trainer does: then that of the pass stays."""
     running = _of(iterator)
     if running is None:
         return
@@ -166,6 +178,8 @@ def _plain_rows(data):
 
 
 def _wrap_next(base):
+    """On the base class of all iterators. StopIteration ends the pass; any other error is the program's, and leaves it
+    open."""
     original = base.__next__
     if getattr(original, "_opguard_training", False):
         return

@@ -1,8 +1,10 @@
 """Checkpoints: is what is saved what the models hold, and do they hold what was loaded?
 
     torch.save({"model": ema.state_dict()}, path)      8 tensors, 8 live, 0 same, unlike "fc.weight", ...
+    net.load_state_dict(half, strict=False)            3 given, 5 missing, unlike []
 
-A saved tensor belongs to the live ones whose name its own ends with. Wrappers' parts of a name are left out. A live
+A saved tensor belongs to the live ones whose name its own ends with: {"model": {"module.fc.weight": ...}} has the name
+model.fc.weight, and the longest end that is a live name is fc.weight. Wrappers' parts of a name are left out. A live
 name is `same` where some model's tensor of that name is saved bit for bit. A model none of whose names is there is not
 meant, and counts for nothing. Counterexample: another type or shape, as a checkpoint in halves has, tells nothing.
 
@@ -21,6 +23,9 @@ _WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped
 
 
 def _collect(value, name, found, depth=0):
+    """(parts of a name, tensor) into `found`, of dictionaries, lists and modules, _MOST_DEPTH levels deep.
+
+    dict.items(value), not value.items(): a subclass of the program's is not asked."""
     torch = sys.modules["torch"]
     if len(found) >= _MOST_TENSORS:
         return
@@ -53,6 +58,9 @@ def _of_module(root):
 
 
 def _saved(value, path):
+    """The row of a file. A model counts where at least half of its names are in the file: else the file is another's.
+
+    A name that is not there is no loss where its memory is, under another name: tied weights are often saved once."""
     saved = []
     _collect(value, [], saved)
     models = [_of_module(root) for root in modules.roots()]
@@ -136,6 +144,7 @@ def _compare(pairs):
     return same, unlike
 
 
+# A buffer in memory has no path: its type is said, as <BytesIO>.
 def _path_text(path):
     return os.fspath(path) if isinstance(path, (str, bytes, os.PathLike)) else "<%s>" % type(path).__name__
 
@@ -171,7 +180,9 @@ def _live(module):
 
 def _given(args, kwargs):
     """Names and tensors, as they are before the call, which may change the dictionary; and how many of them are the
-    module's own memory: these a load leaves as they are."""
+    module's own memory: these a load leaves as they are.
+
+        net.load_state_dict(net.state_dict())      all are its own: nothing is loaded"""
     state = args[1] if len(args) > 1 else kwargs.get("state_dict")
     torch = sys.modules["torch"]
     given = [(str(k), v) for k, v in list(dict.items(state)) if isinstance(v, torch.Tensor)] if isinstance(state, dict) else []
@@ -189,12 +200,18 @@ _IN_PLACE = "load in place"
 
 
 def _fills(args, kwargs):
+    """torch.distributed.checkpoint fills the tensors of the dictionary that it is given. They are loaded once it
+    returns."""
     found = []
     _collect(args[0] if args else kwargs.get("state_dict"), [], found)
     _filled.update(_key(tensor) for _, tensor in found)
 
 
 def _loaded(token, result, args, kwargs):
+    """Behind load_state_dict: what the module holds now beside what was given, compared in the live one's type.
+
+    Each parameter remembers its digest. The first step behind the load tells by it whether something wrote in
+    between."""
     (given, own), module = token, args[0]
     missing = getattr(result, "missing_keys", None)
     unexpected = getattr(result, "unexpected_keys", None)

@@ -1,9 +1,11 @@
 """Loss functions of torch.nn.functional: what they were given, and whether that is what they take.
 
     F.cross_entropy(probabilities, target)    criterion "cross_entropy", given "probabilities", fits no
+    F.nll_loss(logits, target)                criterion "nll_loss", given "logits", fits no
 
 A loss function takes logits, logarithms of probabilities, or any numbers. Which of these it was given is told by a few
-rows. Counterexample: of five logits that all lie between 0 and 1 nothing is told, as that may be chance.
+rows: rows of probabilities sum to 1, and logarithms of them are nowhere above 0. Counterexample: of five logits that
+all lie between 0 and 1 nothing is told, as that may be chance.
 
 The cost: at most 256 Ki elements are read a call, on the CPU only."""
 
@@ -18,7 +20,7 @@ _FUNCTIONS = {
     "binary_cross_entropy": None, "mse_loss": None, "l1_loss": None, "smooth_l1_loss": None, "huber_loss": None, "poisson_nll_loss": None,
     "gaussian_nll_loss": None,
 }  # fmt: skip
-_MOST_ROWS, _MOST_ELEMENTS, _FEWEST, _NEAR = 64, 1 << 18, 16, 1e-3
+_MOST_ROWS, _MOST_ELEMENTS, _FEWEST, _NEAR = 64, 1 << 18, 16, 1e-3  # looked at; _FEWEST elements of a binary loss
 
 
 def _rows(tensor, along):
@@ -58,6 +60,8 @@ def _fits(name, given):
 
 
 def _tell(name, args, kwargs):
+    """One row a call, where input and target are both tensors. Of traced ones nothing is said: they have no
+    elements."""
     torch = sys.modules["torch"]
     named = [args[i] if len(args) > i else kwargs.get(key) for i, key in enumerate(("input", "target"))]
     held = [t for t in named if isinstance(t, torch.Tensor)]

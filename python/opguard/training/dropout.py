@@ -1,8 +1,10 @@
 """Who asks for dropout: a row for each call of torch.nn.functional's.
 
-    F.dropout(x, 0.1)      random "dropout", p 0.1, asked, in the module that runs
+    F.dropout(x, 0.1)                       random "dropout", p 0.1, asked, in the module that runs
+    F.dropout(x, 0.1, training=False)       random "dropout", p 0.1, not asked
 
-Counterexample: an operator that draws in training, such as torch.bernoulli, is nobody's business here.
+Asked is what the call says, not what is drawn. The generators' state is read before, so that a mask that comes again
+can be told. Counterexample: an operator that draws in training, such as torch.bernoulli, is nobody's business here.
 Where something was compiled before we came, no function is wrapped: its graphs would be compiled again."""
 
 import sys

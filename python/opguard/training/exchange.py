@@ -2,9 +2,11 @@
 
     dist.all_reduce(g)      collective "all_reduce" 7 of group "0-3", SUM, float32 [8]; digests before and after
     dist.recv(x, src=0)     p2p "recv", peer 0, the first with that tag, and what has arrived
+    dist.send(x, dst=1)     p2p "send", said at once: what was sent is known
 
 A row is said once the program has waited, or where it never does as the call returns. Digests are of at most 1 MiB.
-The outputs of one that is still under way are not read."""
+The outputs of one that is still under way are not read. Counterexample: a digest on a device would wait for it, so
+there is none, and the row has its form alone."""
 
 import sys
 
@@ -17,6 +19,7 @@ _MESSAGES = ("send", "recv", "isend", "irecv")
 
 
 def _flat(named):
+    """The tensors of an announcement's operands, in order: of (name, value) pairs, shards for DTensors."""
     found = []
     for operand in named or ():
         tensors.collect(operand[1], "", found)
@@ -37,6 +40,7 @@ def _digest(held):
 
 
 def _is_asynchronous():
+    """Was it called with async_op=True? The frame of torch's own function says so; it is looked for among 24."""
     frame = sys._getframe(1)
     for _ in range(24):
         if frame is None:
@@ -48,7 +52,9 @@ def _is_asynchronous():
 
 
 class Flight:
-    """The recording's flight, or None, and a row of ours."""
+    """The recording's flight, or None, and a row of ours. It stands for it: what is told to one is told to both.
+
+    row: (kind, fields before the digest of what is left, fields after it). It is said once; then row is None."""
 
     def __init__(self, inner, row, outputs):
         self.inner, self.row, self.outputs = inner, row, outputs
@@ -87,6 +93,10 @@ def _say(row, outputs):
 
 @hooks.guarded
 def _launched(boundary, group, number, inputs, outputs, scalars, structure):
+    """A collective's row without what it leaves. None for messages, which message() has, and without a number in its
+    group.
+
+        boundary "<ddp.bucket>"      the name ddp.all_reduce"""
     name = boundary.partition(".")[2] or boundary.strip("<>")
     if boundary.startswith("<ddp.") and name.strip("<>") == "bucket":
         name = "ddp.all_reduce"
@@ -115,6 +125,9 @@ def launched(inner, *call):
 
 @hooks.guarded
 def _message(api, group, sending, peer, tag, operand, number):
+    """A message's row. What is sent is there now, and is said; of what is received the digest follows as it lands.
+
+    A batch of isend and irecv is announced as one call: then the direction says which of the two."""
     c10d = sys.modules["torch.distributed.distributed_c10d"]
     held = _flat(operand)
     direction = "send" if sending else "recv"

@@ -1,21 +1,25 @@
-"""The states of torch's default generators: whether an evaluation draws, whether a step begins where an earlier one did.
+"""The states of torch's default generators: whether an evaluation draws, whether a step begins where an earlier one
+did.
 
     a call in evaluation   its generators' states before and after
     a step                 is its generators' state that of an earlier step again?
 
 Example: a loop that seeds in every step begins each with the same state, so each has the same dropout masks.
+Counterexample: steps without any draw in between have one state too, and nothing is wrong. That is told as None.
 Nothing is drawn, no device waited for."""
 
 import sys
 
 from opguard.training import kinds, tensors
 
-_MOST_STATES = 1 << 17
+_MOST_STATES = 1 << 17  # of one optimizer; of steps beyond it states are not remembered
 _state = {"seeds": 0, "seeded": None}
 
 
 def state(torch):
-    """What tells whether anything is drawn from here on."""
+    """What tells whether anything is drawn from here on: the processor's state as a tensor, of each device an offset.
+
+    A device's offset grows with what is drawn, and lies on the host: to read it waits for nothing."""
     found = [torch.default_generator.get_state()]
     cuda = torch.cuda
     if cuda.is_initialized():
@@ -32,6 +36,7 @@ def _offset(generator):
 
 
 def has_drawn(torch, before):
+    """before: what state() gave."""
     with tensors.quietly():
         now = state(torch)
         return not torch.equal(before[0], now[0]) or before[1:] != now[1:]

@@ -3,7 +3,10 @@
     around(nn.utils, "clip_grad_norm_", end=tell)     tell(token, result, args, kwargs) after the outermost call
 
 Of calls within each other the outermost counts, by thread and `family`. Our errors reach nobody: they are counted as
-`opguard_faults`. torch.compile inlines what stood there before (`_torchdynamo_inline`), and never our own frames."""
+`opguard_faults`. torch.compile inlines what stood there before (`_torchdynamo_inline`), and never our own frames.
+
+Counterexample: a function that a program has taken by name before the wrapper was there is not seen.
+The cost of a call that is not watched: a look into a set and a question."""
 
 import functools
 import sys
@@ -36,6 +39,8 @@ def fault(error, what):
 
 
 def guarded(function):
+    """function(*args), whose errors are counted and not raised; then None."""
+
     @functools.wraps(function)
     def safe(*args):
         try:
@@ -48,6 +53,8 @@ def guarded(function):
 
 
 def compiling():
+    """Is torch.compile or torch.jit tracing here? Then values are no values, and what we ask would come into the
+    graph."""
     torch = sys.modules["torch"]
     compiler = getattr(torch, "compiler", None)
     if compiler is not None and getattr(compiler, "is_compiling", bool)():
@@ -73,7 +80,12 @@ def _nothing(*args):
 
 
 def around(owner, name, begin=_nothing, end=_nothing, family="", failed=None):
-    """begin(args, kwargs) -> token; end(token, result, args, kwargs). Where the call raises, failed(token)."""
+    """begin(args, kwargs) -> token; end(token, result, args, kwargs). Where the call raises, failed(token).
+
+        around(GradScaler, "step", begin, end, family="scaler")      unscale_ within step is no row of its own
+
+    Returns the wrapper, for who must put it under a second name; None where there is no such function, or it is
+    wrapped."""
     original = getattr(owner, name, None)
     if original is None or getattr(original, "_opguard_training", False):
         return None
@@ -143,6 +155,8 @@ def has_compiled():
 
 
 def replace(owner, name, original, ours):
+    """owner.name is `ours`, and is known to be: _opguard_training keeps it from being wrapped twice,
+    _torchdynamo_inline gives the compiler the original."""
     ours._opguard_training = True
     ours._torchdynamo_inline = original
     setattr(owner, name, ours)
@@ -163,6 +177,8 @@ def install():
 
 
 def _on_dynamo(dynamo):
+    """From here on our frames switch the compiler's frame evaluation off for themselves. Before torch._dynamo is there,
+    there is none to switch off."""
     frames = sys.modules["torch"]._C._dynamo.eval_frame
     _dynamo["skip_code"] = getattr(frames, "skip_code", None) or getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
     _dynamo["set_eval_frame"] = frames.set_eval_frame
@@ -170,6 +186,7 @@ def _on_dynamo(dynamo):
 
 
 def _own_codes():
+    """The code of all functions here, guarded ones also as they were: the compiler is told to leave them alone."""
     for name, module in list(sys.modules.items()):
         if name.startswith("opguard.training.") or name == "opguard.observe.places":
             for value in list(vars(module).values()):

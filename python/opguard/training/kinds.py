@@ -37,7 +37,8 @@ _resets = []  # called where a log begins: nothing has been said in it
 
 
 def begin():
-    """A log begins here: a recording's, or a forked child's."""
+    """A log begins here: a recording's, or a forked child's. Numbers of objects begin at 0 again, and all is said anew:
+    a child's log is read without its parent's."""
     if not _numbers:
         _numbers.update((kind, _rt.observation(kind, tuple(fields.split()))) for kind, fields in FIELDS.items())
     _process.update(on=True, reads_data=None, group=None)
@@ -58,7 +59,8 @@ def at_begin(reset):
 
 
 def watching():
-    """Is this step's training observed, in this process?"""
+    """Is this step's training observed, in this process? Asked at each wrapped call, so the answer to "is it a worker"
+    is kept."""
     return _rt.observing() and _process["on"] and not (_reads_data() if _process["reads_data"] is None else _process["reads_data"])
 
 
@@ -72,6 +74,8 @@ def _reads_data():
 
 
 def say(kind, values):
+    """A row. The process group is said before the first row that comes after it was made: there is no call to hear it
+    by."""
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     if c10d is not None:
         group = c10d.GroupMember.WORLD

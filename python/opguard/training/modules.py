@@ -6,6 +6,9 @@ torch.nn.Module.__call__ is wrapped, and no hook registered: torch.compile trace
 is a module that no other holds. Modules are held weakly; one that is made anew all the time, such as a loss, takes the
 number of its dead likes.
 
+A form is the mode, the types and shapes of a call. Most calls repeat one, so a call's row is five values and the form's
+row is said once. Counterexample: `model.forward(x)` is no call of the module, and has no row.
+
 The cost: about 6 us a call, 20 us in evaluation, where the generators are compared."""
 
 import functools
@@ -22,7 +25,11 @@ _MOST_FORMS = 50_000  # further ones are not recorded
 
 
 class Entry:
-    """A module that was met."""
+    """A module that was met.
+
+    said: its row is in the log as it is. key: (type, without parameters) of a root that may give its number to another
+    once it is dead. thread: of a root, the one by which it was called last. repeated: one list holds it more than
+    once."""
 
     __slots__ = ("ref", "number", "root", "parent", "name", "type", "library", "said", "names", "key", "thread", "repeated")
 
@@ -63,6 +70,7 @@ def innermost():
 
 
 def entry_of(module):
+    """A module's entry; an unknown one is met, which may walk through all that live."""
     found = _entries.get(id(module))
     if found is not None and found.ref() is module:
         return found
@@ -75,6 +83,8 @@ def known(module):
 
 
 def _meet(module):
+    """A module that holds others or parameters may have a root: all are walked through, _MOST_WALKS times a log. Else
+    it is its own."""
     holds = bool(parameter_names.table(module, "_modules") or parameter_names.table(module, "_parameters"))
     if holds and walk():
         found = _entries.get(id(module))
@@ -94,6 +104,8 @@ def walk():
 
 
 def _new(module, alone):
+    """alone: a root without children and parameters. Its number is free once it is dead: a loss that is made in each
+    step would else take a number a step."""
     key = (type(module).__name__, alone)
     free = _free.get(key) if alone else None
     if free:
@@ -115,7 +127,11 @@ def _new(module, alone):
 
 
 def _meet_tree(root, prefix):
-    """prefix: of its parameters' names, which says nothing of its modules' paths."""
+    """Each module below `root` gets its root, path and parent. A module of another tree whose root lives stays there.
+
+        trunk = Net(); a = Head(trunk); b = Head(trunk)      trunk belongs to the head that was met first
+
+    prefix: of its parameters' names, which says nothing of its modules' paths."""
     if not kinds.watching():
         return
     below = parameter_names.modules_below(root)
@@ -166,6 +182,7 @@ def number_of(module):
 
 
 def _say(entry, module):
+    """The row of a module, its root's first. A changed entry is said again, under its number."""
     if entry.said:
         return
     entry.said = True
@@ -196,6 +213,7 @@ def _names_of(module):
 
 
 def autocast_of(torch):
+    """The type that autocast gives here, as a text; None where it is off, "other" for a device that is not asked."""
     if not torch._C._is_any_autocast_enabled():
         return None
     for kind in ("cuda", "cpu"):
@@ -209,6 +227,10 @@ def autocast_of(torch):
 
 
 def _enter(module, args, kwargs):
+    """Before a call: what it is given, in which mode. None where nothing is to be told of it: a replica, a traced call.
+
+    caller: the entry of the module that runs. A checkpoint computes its module again inside a backward pass, where none
+    runs: its parent is the caller. Of a root all below it is looked at, of others their own parameters alone."""
     torch = sys.modules["torch"]
     stack = calls.stack
     if "_is_replica" in module.__dict__:
@@ -273,6 +295,8 @@ def _whole(root, names):
 
 
 def _leave(call, result, place):
+    """Behind a call: its form, which is said where it is new, and its row. Beyond _MOST_FORMS nothing is said of a call
+    that has a further one: a program whose shapes change with each call would fill the log."""
     entry, module, caller, training, grad, autocast, inputs, (dtype, wants, uniform), state = call
     torch = sys.modules["torch"]
     with torch._C.DisableTorchFunction():

@@ -18,7 +18,8 @@ _installed = set()
 
 
 def start(options):
-    """Before recording.on_torch: a step's rows are said before the step is over."""
+    """Before recording.on_torch: a step's rows are said before the step is over. Called again where a log begins anew;
+    what is wrapped stays."""
     places.begin(options.tree, options.packages)
     if not _installed:
         _installed.add("start")
@@ -49,7 +50,8 @@ def on_torch_recorded(torch):
 
 
 def told(name, holds, values):
-    """opguard.invariant() of the program."""
+    """opguard.invariant() of the program: its name, whether it holds, at most 32 values. In a compiled function nothing
+    is said, as its values are not there."""
     if kinds.watching() and not ("torch" in sys.modules and hooks.compiling()):
         _told(name, holds, values)
 

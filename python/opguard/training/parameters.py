@@ -5,6 +5,9 @@
 They are looked through before each step of an optimizer; a row is said where something has changed. Tensors are held
 weakly. Buffers of at most 1 MiB each are known, 512 of them.
 
+Two tensors share memory where their storage has one address; `storage` numbers them. Counterexample: a parameter that
+two modules hold is one tensor with two names, and has one row.
+
 The cost: a microsecond a parameter and step."""
 
 import sys
@@ -17,7 +20,10 @@ _MOST_BYTES, _MOST_BUFFERS, _MOST_ATTRIBUTES = 1 << 20, 512, 8
 
 
 class Held:
-    """A parameter or buffer that was met."""
+    """A parameter or buffer that was met.
+
+    seen: what its row said; another one is said where this differs. value: its digest as it was read last. gradient:
+    what the last step used of it, (weak reference, version, digest, thread). stamp: tensors.stamp() then."""
 
     __slots__ = ("ref", "number", "kind", "seen", "said", "constant", "place", "value", "gradient", "gradient_norm", "holder", "stamp", "loaded", "as_loaded")
 
@@ -36,7 +42,8 @@ class Held:
 
 
 class Place:
-    """Where a tensor was found: its root and holder, and all its names below the root."""
+    """Where a tensor was found: its root and holder, and all its names below the root. `prefix` stands before each
+    name: it is what the program calls the root."""
 
     __slots__ = ("root", "module", "attr", "names", "prefix")
 
@@ -57,6 +64,7 @@ def reset():
 
 
 def meet(tensor, kind="parameter"):
+    """The entry of a tensor. Its id may have been another's, which is dead: the weak reference tells."""
     entry = _held.get(id(tensor))
     if entry is not None and entry.ref() is tensor:
         return entry
@@ -129,6 +137,7 @@ def _address(tensor):
 
 
 def _placement(tensor):
+    """Of a DTensor "Shard(dim=0), Replicate()"; "FlatShard" for FSDP1's; None for a whole tensor."""
     placements = getattr(tensor, "placements", None) if hasattr(tensor, "_local_tensor") else None
     if placements is not None:
         return ", ".join(repr(p) for p in placements)
@@ -136,6 +145,8 @@ def _placement(tensor):
 
 
 def _attributes(tensor):
+    """[name, value, name, value, ...] of plain values that the program has put on the tensor: `p.sequence_parallel =
+    True` is one."""
     found = []
     for name, value in list(getattr(tensor, "__dict__", {}).items())[:64]:
         if not name.startswith("_") and isinstance(value, (bool, int, float, str)) and len(found) < 2 * _MOST_ATTRIBUTES:
@@ -144,7 +155,10 @@ def _attributes(tensor):
 
 
 def say_changed(places, buffers, order, held_by):
-    """Rows of what is new or changed. -> [(Held, tensor)] of all of them, parameters and buffers."""
+    """Rows of what is new or changed. -> [(Held, tensor)] of all of them, parameters and buffers.
+
+    Two passes: only when all addresses are known is it known who shares memory. `seen` is compared as a whole:
+    another name, holder, type, address or optimizer is a reason for a row."""
     torch = sys.modules["torch"]
     listed = []
     with torch._C.DisableTorchFunction():

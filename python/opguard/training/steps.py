@@ -34,7 +34,8 @@ _running = _Running()
 
 
 class Known:
-    """An optimizer that was met."""
+    """An optimizer that was met. steps: how many have ended while we watched, those within another's too. noise: the
+    generators' states with which they began."""
 
     __slots__ = ("ref", "number", "first", "steps", "noise")
 
@@ -56,6 +57,7 @@ def reset():
 
 
 def meet(optimizer):
+    """An optimizer's entry, numbered as it is met."""
     known = _known.get(id(optimizer))
     if known is None or known.ref() is not optimizer:
         known = _known[id(optimizer)] = Known(optimizer)
@@ -76,6 +78,7 @@ def _made(token, result, args, kwargs):
 
 
 def _steps(optimizer):
+    """Its number; the first time its place among those that step."""
     known = meet(optimizer)
     if known.first is None:
         known.first = _state["stepping"]
@@ -100,11 +103,13 @@ def _meet_all():
 
 
 def gradient_of(parameter):
+    """Megatron's main_grad where a parameter has one, else .grad."""
     gradient = getattr(parameter, "main_grad", None) if type(parameter) is not sys.modules["torch"].Tensor else None
     return parameter.grad if gradient is None else gradient
 
 
 def held_by(optimizer):
+    """The tensors of its groups, each once, in order."""
     found, seen = [], set()
     for group in optimizer.param_groups:
         for tensor in group["params"]:
@@ -146,7 +151,11 @@ def _may_look(place):
 
 
 class Seen:
-    """What was seen before a step."""
+    """What was seen before a step.
+
+    held: what the optimizer holds. others, buffers: what no optimizer holds; of several optimizers the first one tells
+    of them. before: {id: digest}. left: parameters that want a gradient and that none holds. strangers: held, of no
+    module."""
 
     def __init__(self, optimizer, gradients):
         torch = sys.modules["torch"]
@@ -193,6 +202,10 @@ class Seen:
         return {id(t): (d, tensors.dtype_text(g.dtype), n) for (t, g), d, n in zip(pairs, digests, norms)}
 
     def end(self, optimizer, skipped, place):
+        """The rows of a step that is over: an `update` of each parameter, then the `optimizer`.
+
+        moved is None where a digest is: on a device nothing is read. The norm of all gradients is the root of the
+        norms' squares; where one is infinite or no number their sum says so."""
         if self.gradients is None:
             self.gradients = self._gradients()
         every = self.held + self.others + self.buffers
@@ -289,6 +302,8 @@ def _is_running(optimizer):
 
 
 def _begins(optimizer, args, kwargs):
+    """An entry for each step on the stack; only the outermost looks. One whose step raised has left its entry: it is
+    taken off where its step runs no more."""
     if not kinds.watching() or hooks.compiling():
         return
     running = _running.steps
@@ -337,6 +352,7 @@ def left_out(optimizer):
 
 
 def count(optimizer):
+    """How many steps of it have ended: a scaler that leaves one out does not raise it."""
     known = _known.get(id(optimizer))
     return known.steps if known is not None else 0
 

@@ -6,7 +6,11 @@ OPGUARD_CHECK_STOP=FILE     and FILE-<pid> is waited for: 16 bytes, which `opgua
     u64 steps checked       of this process: 1 + the step of the last optimizer row that was read
     u64 1 + step violated   0: none
 
-A parent that does not answer within 10 s is waited for no more, until it does."""
+    step 4 ends here        flush; the parent reads up to step 4 and writes (5, 0): the program goes on
+                            or (5, 5): InvariantViolation(4) is raised out of optimizer.step()
+
+A parent that does not answer within 10 s is waited for no more, until it does. Counterexample: with
+OPGUARD_CHECK alone nothing is waited for. The cost: a step waits until it has been checked."""
 
 import mmap
 import os
@@ -19,7 +23,7 @@ from opguard.record import hook_numbers
 from opguard.training import hooks, kinds
 
 PATIENCE = 10.0  # seconds
-_LONGEST_NAP = 0.0002
+_LONGEST_NAP = 0.0002  # seconds between two looks at the file; the first is 10 us, each further one twice as long
 
 _state = {"file": "", "map": None, "pid": None, "late": False, "flush": False}
 
@@ -29,6 +33,7 @@ def begin(options):
 
 
 def _map():
+    """This process's 16 bytes, which a forked child makes anew under its own pid."""
     if _state["pid"] != os.getpid():
         _state.update(pid=os.getpid(), map=None, late=False)
         path = "%s-%d" % (_state["file"], os.getpid())
@@ -64,6 +69,7 @@ def _handed_on(step):
     return violated_after(step) if _state["file"] else None
 
 
+# The step in which an optimizer's step began: the recorder may have gone on to the next as it ends.
 _step = {"at": None}
 
 
@@ -72,6 +78,7 @@ def _begins(optimizer, args, kwargs):
 
 
 def _ended(optimizer, args, kwargs):
+    """The raise passes out of torch's hook into optimizer.step(), whose caller is the program."""
     if not kinds.watching() or hooks.compiling():
         return
     step = _step["at"] if _step["at"] is not None else _rt.step()

@@ -1,15 +1,17 @@
 """Tensors, looked at without the program's noticing: forms, digests, norms, numbers.
 
-    with quietly(): ...     no gradient, no mode and no subclass of the program's sees what we ask torch
+    with quietly(): ...                 no gradient, no mode and no subclass of the program's sees what we ask torch
+    collect({"a": [x, y]}, "arg0", f)   [("arg0.a[0]", x), ("arg0.a[1]", y)]
 
-Nothing here waits for a device: what lies there has no digest and no norm."""
+Nothing here waits for a device: what lies there has no digest and no norm. Counterexample: a subclass with a
+__torch_dispatch__ of its own is not read: its elements are what the program's code says they are."""
 
 import contextlib
 import sys
 
 from opguard import _rt
 
-MOST_TENSORS, MOST_DEPTH = 64, 4
+MOST_TENSORS, MOST_DEPTH = 64, 4  # of one value: a list of ten thousand tensors is looked at in part
 _dtypes = {}
 _TRACED = ("torch._subclasses.functional_tensor", "torch._subclasses.fake_tensor")
 
@@ -33,6 +35,7 @@ def dtype_text(dtype):
 
 
 def is_traced(tensor):
+    """Is it one of torch.compile's stand-ins, which have a form and no elements?"""
     return type(tensor).__module__ in _TRACED
 
 
@@ -112,6 +115,7 @@ def read(tensors):
     return _rt.measures([local(t) for t in tensors])
 
 
+# So many elements of a stamp or a few more: evenly spaced where they are contiguous, else the first ones.
 _SAMPLED = 32
 
 

@@ -1,5 +1,8 @@
 """The place of an observation: the innermost frame of the program's own source, as "train.py:38:Net.forward".
 
+The path is absolute there, and the function's name is qualified. A code object's answer is kept, with the object, so
+that its id stays its own. Counterexample: places.caller() also says through which library it went, and costs more.
+
 The cost: 60 ns a frame that is passed, once a line is known."""
 
 import os
@@ -13,6 +16,8 @@ _MANY = 100_000
 
 
 def here(skipped=1):
+    """The text, or None where no frame is the program's. skipped: frames that need no look, this one among them.
+    Frames of the package are passed over in any case."""
     frame = sys._getframe(skipped)
     while frame is not None:
         code = frame.f_code
