@@ -1,10 +1,15 @@
-"""Collectives: every call of torch.distributed is announced to the recording (src/runtime/entries/collective.h) with its
-group's name and its number in it. Its outputs are read when the program itself has waited for them.
+"""Collectives: every call of torch.distributed is announced to the recording (src/runtime/entries/collective.h) with
+its group's name and its number in it. Its outputs are read when the program itself has waited for them.
+
+    dist.all_reduce(g)                       "<dist.all_reduce ...>", group "0-3", number 7, in and out: tensor
+    dist.broadcast(x, src=0) on rank 1       no input: only the root gives something
+    dist.reduce(x, dst=0) on rank 1          the output counts as uninitialised: a reduction leaves anything there
+    dist.send(x, dst=1, tag=5) on rank 0     channel "0-3:0>1/5", numbered by itself: others do not see it
 
 Hooked are the methods of ProcessGroup, Work and Future that Python reaches and the operators under the functional
 collectives, not the functions of torch.distributed: torch.compile tells those by identity. What only C++ sees, the
 buckets of DistributedDataParallel, passes through a process group of our own (ddp.py). Nothing is added to what
-is sent, and nothing is waited for."""
+is sent, and nothing is waited for. The cost: a few frames up the stack for each call."""
 
 import functools
 import sys
@@ -47,6 +52,7 @@ def _caller(default):
 
 
 def _operand(args, kwargs, index, prefix):
+    """A call's argument by position, or by the beginning of its name: the methods do not agree on the rest of it."""
     found = args[index] if len(args) > index else next((v for k, v in kwargs.items() if k.startswith(prefix)), ())
     while isinstance(found, (list, tuple)) and len(found) == 1:
         found = found[0]  # the one tensor of most calls, in the list that C++ wants
@@ -54,6 +60,7 @@ def _operand(args, kwargs, index, prefix):
 
 
 def _operation(args, kwargs):
+    """"op=SUM"; "" for a call without a reduction. Of a class of options it is what they hold."""
     for value in (*args, *kwargs.values()):
         found = getattr(value, "reduceOp", value)
         if type(found).__name__ in ("ReduceOp", "RedOpType"):
@@ -64,6 +71,8 @@ def _operation(args, kwargs):
 
 
 def _root(args, kwargs):
+    """The rank that sends or gets all, in the group's own numbers: an option's rootRank, else the first integer after
+    the tensors."""
     for value in (*args, *kwargs.values()):
         if hasattr(value, "rootRank"):
             return value.rootRank
@@ -96,6 +105,8 @@ def _nothing(group, args, kwargs):
     return (), (), ""
 
 
+# method of ProcessGroup -> (what torch.distributed calls it, what goes in and out).
+# The first is a default: which function the program called, its frame says (_caller).
 _METHODS = {
     "allreduce": ("all_reduce", _in_place),
     "allreduce_coalesced": ("all_reduce_coalesced", _in_place),
@@ -120,11 +131,14 @@ _METHODS = {
     "barrier": ("barrier", _nothing),
     "monitored_barrier": ("monitored_barrier", _nothing),
 }
+# Messages: they have a channel of two ranks, not the group.
 _SENDS = {"send": "send", "recv": "recv", "recv_anysource": "recv"}
 
 
 @guarded
 def _begin(method, group, args, kwargs):
+    """The flight of a collective, None where nothing is recorded. fully_shard's are announced by fsdp.py before they
+    come here: those get this call's number, and no event of their own."""
     part = fsdp.take()
     if part is not None:
         part.number(next_number(group_name(group)))
@@ -156,6 +170,7 @@ def _begin_message(method, group, args, kwargs):
 
 
 def _wrap_method(owner, method, begin):
+    """owner.method announces its calls. A call that raises is cancelled; its number stays used."""
     original = getattr(owner, method, None)
     if original is None or hasattr(original, "_opguard"):
         return
@@ -179,6 +194,7 @@ def _wrap_method(owner, method, begin):
 
 
 def _wrap_coalescing(owner):
+    """Collectives between the two end together: the one work that comes back at the end stands for all."""
     start, end = getattr(owner, "_start_coalescing", None), getattr(owner, "_end_coalescing", None)
     if start is None or end is None or hasattr(start, "_opguard"):
         return
@@ -205,6 +221,8 @@ def _wrap_coalescing(owner):
 
 
 def _wrap_wait(owner, method, key, only_if_true=False):
+    """owner.method lands what it has waited for; key(self): the id of the work. only_if_true: it asks, and may be told
+    no."""
     original = getattr(owner, method, None)
     if original is None or hasattr(original, "_opguard"):
         return
@@ -221,6 +239,7 @@ def _wrap_wait(owner, method, key, only_if_true=False):
 
 
 def _wrap_get_future(work):
+    """A work may be waited for by its future: of such a future it is known whose it is, as long as it lives."""
     original = work.get_future
 
     @functools.wraps(original)
@@ -235,6 +254,7 @@ def _wrap_get_future(work):
 
 
 def _wrap_then(future, method):
+    """A callback of a future runs once the work has ended, so what it waits for may be read as it begins."""
     original = getattr(future, method)
 
     @functools.wraps(original)
@@ -279,6 +299,7 @@ def _tell_place():
 
 
 def _step_ended(optimizer, args, kwargs):
+    """Flights that nobody in Python waits for: those that have ended are looked for once a step."""
     if flights.waiting():
         flights.sweep()
 

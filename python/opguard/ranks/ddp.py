@@ -1,8 +1,14 @@
 """DistributedDataParallel: its gradient buckets, which C++ reduces.
 
+    "<ddp.bucket>" of group "0-1"      in and out: grad:fc.weight, grad:fc.bias; "bucket=0, parameters='...', ..."
+    "<ddp.unused>"                     which parameters were used, an int32 each: bookkeeping, without values
+
 The reducer gets a process group that passes every call on to the real one. A communication hook would see the
 buckets too, but takes the division by the number of ranks upon itself. The reducer does it as `* (1 / n)` or
-`/ n` depending on where a gradient lies. Nothing seen from outside the reducer tells which."""
+`/ n` depending on where a gradient lies. Nothing seen from outside the reducer tells which.
+
+Gradients are read by parameter and not as the flat bucket, so that two runs with other buckets can be compared.
+Counterexample: a bucket that does not fit what is known of the order is told without its parameters."""
 
 import functools
 import sys
@@ -18,6 +24,7 @@ _loggers = weakref.WeakKeyDictionary()  # reducer -> its logger
 _failed = ""  # why buckets are not seen
 
 
+# Two settings of the log come from here: how buckets are cut, and why none is seen.
 _made = {}  # how buckets are cut, as the last reducer was told
 
 
@@ -39,7 +46,10 @@ def install(torch):
 
 
 class Buckets:
-    """What one reducer sends, in the order in which it does."""
+    """What one reducer sends, in the order in which it does.
+
+    order: a list of parameters' indices a bucket; None: not known since the reducer made them anew. names: {index:
+    name}. views: gradients are views of the bucket. next: the bucket whose sum comes next in this pass."""
 
     def __init__(self, group, parameters, order, names, views):
         self.group, self.order, self.names, self.views = group, order, names, views
@@ -61,12 +71,15 @@ class Buckets:
         return tuple(found)
 
     def text(self, index):
+        """The event's scalars. Without an order the bucket's number is all that is known."""
         if not self.order:
             return "bucket=%d" % index
         names = " ".join(self.names.get(i, str(i)) for i in self.order[index])
         return "bucket=%d, parameters='%s', is_last=%s" % (index, names, index == len(self.order) - 1)
 
     def fits(self, index, tensors):
+        """Has the bucket as many elements as its parameters? Else the order is not the one that the reducer uses. Of
+        sparse gradients the number of elements says nothing."""
         if not self.order or index >= len(self.order):
             return False
         held = [self.parameters[i]() for i in self.order[index]]
@@ -76,6 +89,10 @@ class Buckets:
         )
 
     def launch(self, index, numbered):
+        """A bucket is about to be sent. numbered: it is a collective of its own; a hook's call is none, as the hook
+        makes some.
+
+        The flight lands after the backward pass: only then has the reducer put the sums into the gradients."""
         if not self.flying and not self.land_after_backward():
             return _bookkeeping("<ddp.bucket>", self.group) if numbered else None
         gradients = self.gradients(index)
@@ -98,6 +115,7 @@ class Buckets:
 
     @flights.guarded
     def land(self):
+        """What each flight leaves: the gradients that it did not get as outputs at its launch."""
         flying, self.flying = self.flying, []
         for flight, index, given in flying:
             flight.give(tuple((n, g, _MODEL_VALUE) for n, g, _ in self.gradients(index) if n not in given))
@@ -135,6 +153,8 @@ class Buckets:
 
 
 def _bookkeeping(boundary, group):
+    """A collective that has a number and no values: it is counted, so that later ones have the numbers of other
+    ranks'."""
     flight = flights.launch(boundary, flights.group_name(group), (), (), "", True)
     flights.track(flight, None)
 
@@ -186,6 +206,7 @@ def _plain(group, method):
 
 
 def _wrap_reducer(reducer, watched):
+    """Where the reducer does not take our group, it gets the program's, and the log says why (ddp_buckets)."""
     original, rebuild, prepare = reducer.__init__, reducer._rebuild_buckets, reducer.prepare_for_backward
 
     @functools.wraps(original)
@@ -223,6 +244,7 @@ def _wrap_reducer(reducer, watched):
     reducer.prepare_for_backward = prepare_for_backward
 
 
+# Does nothing: as weakref.finalize's callback it holds `group` until the reducer is gone.
 def _forget(group):
     pass
 
@@ -233,6 +255,9 @@ def _fail(error):
 
 
 def _make_buckets(watched, params, indices, group, args, kwargs):
+    """The watched group for one reducer, None where something failed. args are torch's Reducer's behind its first
+    four."""
+
     def argument(position, name, default):
         return args[position] if len(args) > position else kwargs.get(name, default)
 
@@ -255,6 +280,7 @@ def _tell_rebuilt(reducer):
 
 @flights.guarded
 def _tell_start(reducer):
+    """A backward pass is prepared: buckets count from 0 again, and an order that was lost is asked for."""
     buckets = _buckets[reducer]
     if buckets.order is None:
         buckets.learn(reducer)
@@ -303,6 +329,7 @@ def _tell_hook(buckets, bucket):
 
 
 def _wrap_broadcast(distributed):
+    """Parameters and buffers that DDP sends from its first rank: one event a call, of all tensors."""
     original = getattr(distributed, "_broadcast_coalesced", None)
     if original is None:
         return

@@ -100,7 +100,9 @@ def ranges(ranks):
 
 
 def group_name(group):
-    """The same on every member, since groups of the same ranks are made in the same order on all of them."""
+    """The same on every member, since groups of the same ranks are made in the same order on all of them.
+
+        "0-3" for ranks 0 to 3; "0-3#1" for a second group of the same"""
     name = _names.get(group)
     if name is None:
         # All that exist, in order of creation: first use may differ between ranks.
@@ -124,6 +126,7 @@ def called(group):
 
 
 def next_number(group):
+    """From 1, in the order of calls on this rank, which is that of the group's other ranks too."""
     _count[group] = _count.get(group, 0) + 1
     return _count[group]
 
@@ -134,7 +137,10 @@ def last_number(group):
 
 def launch(boundary, group, inputs=(), outputs=(), scalars="", structure=False, numbered=True):
     """The flight of a collective that is called next; None where nothing is recorded. Names and values of
-    inputs and outputs: ((name, tensors, flags), ...)."""
+    inputs and outputs: ((name, tensors, flags), ...).
+
+    numbered=False: it belongs to a collective that gets the number itself. structure: what goes in and out are no
+    values of the program, as a pickled object's bytes."""
     number = next_number(group) if numbered else 0
     flight = _rt.collective(boundary, group, number, tuple(inputs), tuple(outputs), scalars, structure)
     if observers:
@@ -143,6 +149,8 @@ def launch(boundary, group, inputs=(), outputs=(), scalars="", structure=False, 
 
 
 def channel_name(group, sending, peer, tag):
+    """"0-3:0>1/5": from rank 0 to rank 1 of the group "0-3", with tag 5. Without a tag it is "0-3:0>1". Both ends name
+    it alike."""
     ends = (group.rank(), peer) if sending else (peer, group.rank())
     return "%s:%d>%d%s" % (group_name(group), *ends, "/%d" % tag if tag else "")
 
@@ -204,6 +212,7 @@ def tracked(work):
 
 @guarded
 def landed(key):
+    """key: the id of the work that was waited for; None is nobody's."""
     for flight in _works.pop(key, (None, ()))[1]:
         flight.land(False)
 

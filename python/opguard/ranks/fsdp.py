@@ -1,5 +1,12 @@
-"""fully_shard: an event for every group of parameters that is gathered or whose gradients are reduced. It is told by the
-parameters themselves and not by the flat buffers they travel in."""
+"""fully_shard: an event for every group of parameters that is gathered or whose gradients are reduced. It is told by
+the parameters themselves and not by the flat buffers they travel in.
+
+    "<fsdp.all_gather layers.0>"      in param:layers.0.wq (this rank's shard), out param:layers.0.wq (the whole)
+    "<fsdp.reduce layers.0>"          in grad:layers.0.wq (the whole, of this rank), out grad:layers.0.wq (the shard)
+
+The collective inside comes to collectives.py, which asks take() whether it belongs to a group, and gives it its number.
+A gather lands when the module waits for its parameters, a reduction as its function returns. Counterexample: FSDP1 is
+not told here; its collectives are, as any others."""
 
 import functools
 import threading
@@ -19,7 +26,8 @@ def install():
 
 
 def take():
-    """The flight of the group that the collective called now belongs to, once."""
+    """The flight of the group that the collective called now belongs to, once. Per thread: a backward pass may have its
+    own."""
     flight = getattr(_running, "flight", None)
     _running.flight = None
     return flight
@@ -36,6 +44,7 @@ def _on_groups(module):
 
 
 def _names(parameters, prefix):
+    """param:layers.0.wq.weight of each; its index where torch does not know the name."""
     return [prefix + (getattr(p, "_param_fqn", None) or str(i)) for i, p in enumerate(parameters)]
 
 
@@ -52,6 +61,7 @@ def _label(parameters):
 
 @flights.guarded
 def _launch(what, parameters, group, prefix, values):
+    """The event's beginning, with the group's name and without a number: the collective inside takes that."""
     inputs = tuple(zip(_names(parameters, prefix), values, [0] * len(values)))
     return flights.launch(
         "<fsdp.%s %s>" % (what, _label(parameters)), flights.group_name(group), inputs, numbered=False
@@ -60,6 +70,7 @@ def _launch(what, parameters, group, prefix, values):
 
 @flights.guarded
 def _land(flight, parameters, prefix, flags, read):
+    """read(parameter): what is there now, None for nothing. flags: those of the slots (record.h)."""
     values = [read(p) for p in parameters]
     named = zip(_names(parameters, prefix), values)
     flight.give(tuple((name, value, flags) for name, value in named if value is not None))
@@ -67,6 +78,7 @@ def _land(flight, parameters, prefix, flags, read):
 
 
 def _call(flight, function, args, kwargs):
+    """The call with `flight` in reach of take(). One that raises is cancelled."""
     _running.flight = flight
     try:
         return function(*args, **kwargs)

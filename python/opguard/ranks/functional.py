@@ -1,5 +1,11 @@
 """Functional collectives (torch.distributed._functional_collectives): the operators below them are wrapped. A result is
-read when the program has waited for its tensor (collectives.py tells of all the others)."""
+read when the program has waited for its tensor (collectives.py tells of all the others).
+
+    y = funcol.all_reduce(x, "sum", group)      "<funcol.all_reduce", in x, a flight under y's storage
+    y * 2                                       torch waits for y: wait_tensor, the flight lands with out y
+
+The operator's Python function is replaced in torch.ops, for the operator and each overload. Counterexample:
+while a graph is traced nothing is sent, and nothing announced; a subclass's call comes again with its own tensors."""
 
 import sys
 import threading
@@ -54,11 +60,14 @@ def _symbolic(args):
 
 
 def _storage(tensor):
+    """What a result is known by until it is waited for."""
     return tensor.untyped_storage()._cdata
 
 
 @guarded
 def _begin_functional(name, args, kwargs):
+    """The group is the last argument that can be one: a name or a ProcessGroup. The others that are texts or numbers
+    are told as scalars."""
     group = next((v for v in reversed((*args, *kwargs.values())) if isinstance(v, (str, world().ProcessGroup))), None)
     if isinstance(group, str):
         group = world()._resolve_process_group(group)
@@ -74,6 +83,7 @@ def _begin_functional(name, args, kwargs):
 
 @guarded
 def _give_result(flight, result, name):
+    """The outputs, and where they are waited for. shard_dim_alltoall lands at once."""
     if flight is None:
         return
     torch = sys.modules["torch"]
@@ -106,6 +116,7 @@ def _waited(tensor):
 
 
 def _around_wait(name, original, args, kwargs):
+    """wait_tensor. It is called for tensors of no collective too, so the table is looked into first."""
     result = original(*args, **kwargs)
     if _storages and args:
         _waited(args[0])
@@ -114,6 +125,7 @@ def _around_wait(name, original, args, kwargs):
 
 @guarded
 def _replace(namespace, name, around):
+    """The operator and all its overloads. Each keeps its hash and attributes: torch's tables find them as before."""
     packet = getattr(namespace, name, None)
     if packet is None:
         return

@@ -48,7 +48,10 @@ def install(options):
 
 
 class Ranks:
-    """What a rank's comparison says as a step ends -> True where the run is to end."""
+    """What a rank's comparison says as a step ends -> True where the run is to end.
+
+    told: it was said that it parts, once. late: a rank did not come in time, and is not waited for again until all are
+    there."""
 
     def __init__(self, log, of_rank, on_parting):
         self.log, self.of_rank, self.stops = log, of_rank, on_parting == "stop"
@@ -76,6 +79,10 @@ class Ranks:
                 messages.complain("warning: %s of opguard.when_parted: %s: %s" % (getattr(call, "__name__", "a call"), type(error).__name__, error))
 
     def _agreed(self, step, parted, rank, world):
+        """Has some rank parted in this step or before? Then all end behind the same step.
+
+        The file has a word a rank: step + 1, with the highest bit where it parted there. One that has not come reads as
+        0."""
         file = os.open(os.path.join(self.log, "against"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             os.pwrite(file, struct.pack("<Q", _PARTED | step + 1 if parted else step + 1), 8 * rank)

@@ -1,8 +1,12 @@
 """Buffers of the program's modules, by name: what a training step leaves beside its parameters.
 
-Modules are met in the walks of parameter_names.py and held by weak references. Another walk is made when a module that no walk has
-met registers a buffer. Nothing of a module's own code runs: its tables are read as they lie.
-"""
+    nn.BatchNorm1d in layers.0      "layers.0.bn.running_mean", "layers.0.bn.running_var"; both may change uncounted
+    a second model of class Ema     "Ema.layers.0.bn.running_mean"; of a third "Ema#2.layers.0..."
+
+Modules are met in the walks of parameter_names.py and held by weak references. Another walk is made when a module that
+no walk has met registers a buffer. Nothing of a module's own code runs: its tables are read as they lie.
+
+Counterexample: a tensor that a module keeps as a plain attribute is no buffer, and is not seen."""
 
 import sys
 import weakref
@@ -30,11 +34,13 @@ def install(torch):
 
 
 def _registered(module, name, buffer):
+    """torch's hook: the first module that nobody has met asks for a walk. It is made when buffers are next wanted."""
     if not _state["unmet"] and _entry(module) is None:
         _state["unmet"] = True
 
 
 def _entry(module):
+    """What is known of a module. An id may be a later module's: the weak reference tells."""
     entry = _modules.get(id(module))
     return entry if entry is not None and entry[0]() is module else None
 

@@ -24,6 +24,7 @@ _held = []  # code objects whose ids stand in _texts
 
 
 def is_of_user(frame):
+    """By the module's package. A module without a name, as exec() may make, counts as the user's."""
     name = frame.f_globals.get("__name__")
     return not isinstance(name, str) or name.partition(".")[0] not in _NOT_THE_USERS
 

@@ -1,7 +1,11 @@
 """Determinism control of `opguard run --deterministic`, the part that must be done inside the program
 (docs/guide/determinism.md). The rest is environment, set before the interpreter starts.
 
-It sets what the program begins with. What the program then sets itself stands: its own seeds are part of it."""
+    install(3, {"PYTHONHASHSEED": "3"})      random.seed(3) at once; numpy and torch as they are imported
+    the log's settings                       control.seed 3, control.torch.manual_seed 3, control.cudnn.benchmark False
+
+It sets what the program begins with. What the program then sets itself stands: its own seeds are part of it.
+Counterexample: a switch that this torch does not have is left out, and the log does not claim it."""
 
 import random
 

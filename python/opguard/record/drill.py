@@ -1,8 +1,13 @@
-"""`--drill`: every ATen operator inside one event, with og1 fingerprints of what it reads and leaves (docs/design/proof.md).
+"""`--drill`: every ATen operator inside one event, with og1 fingerprints of what it reads and leaves
+(docs/design/proof.md).
+
+    y = og("block.softmax:4kq1", f)(x)      {"name": "aten._softmax.default", "scalars": "arg1=-1, ...",
+                                             "in": [arg0 ...], "out": [out0 ...], "written": []}, one for each operator
 
 The runtime opens a window when an event of a wanted boundary begins and closes it when the operator has returned. A
 dispatch mode is active between the two and nowhere else. It calls each operator as it is and looks at its tensors, so
-that results are what they would have been."""
+that results are what they would have been. The cost: each tensor is read for each operator that has it. Counterexample:
+a kernel that is no operator shows here only by what the next operator reads."""
 
 import json
 import os
@@ -11,6 +16,7 @@ import sys
 from opguard import _rt
 
 # Of tensors, in the order of an operator's arguments and results; more than this is cut.
+# So an optimizer that steps ten thousand parameters in one operator is told in part.
 _MOST = 512
 
 
@@ -35,6 +41,8 @@ class Driller:
             window.__exit__(None, None, None)
 
     def keep(self, window, boundary, occurrence, kind, phase, node, step):
+        """The one execution that was meant: its operators as a file, drill-rank0-<pid>-0.json. It gets its name when it
+        is whole. Windows of other executions are dropped."""
         if window is None:
             return
         path = os.path.join(self._folder, "drill-rank%d-%d-%d.json" % (self._rank, os.getpid(), self._files))
@@ -47,6 +55,7 @@ class Driller:
 
 
 def _mode_class(torch):
+    """The window: a mode that notes operators. An operator that raises stays in the list with "raised": true."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Window(TorchDispatchMode):
@@ -87,6 +96,7 @@ def _tensors(torch, args, kwargs, name="arg"):
 
 
 def _describe(label, tensor):
+    """A tensor by form and fingerprint; the value None where it has no bytes to read, as a fake or sparse one."""
     value = None
     try:
         value = _rt.fingerprint(tensor)
@@ -101,6 +111,7 @@ def _describe(label, tensor):
 
 
 def _scalars(args, kwargs):
+    """"arg1=-1, dim=[0, 1]": arguments that are not all tensors. In a list of both a tensor is "T"."""
     import torch
 
     def plain(value):
@@ -120,6 +131,7 @@ def _scalars(args, kwargs):
 
 
 def _written(torch, func, args, kwargs):
+    """What the schema says that the operator writes, as it is afterwards."""
     found = []
     for i, argument in enumerate(func._schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:

@@ -1,4 +1,9 @@
-"""What random numbers come from: the generators' states, a few kilobytes, read at each step boundary and before operators that draw from them."""
+"""What random numbers come from: the generators' states, a few kilobytes, read at each step boundary and before
+operators that draw from them.
+
+    {"torch.cpu": a tensor of bytes, "torch.cuda:0": ..., "python": 5,009 bytes, "numpy": ...}
+
+Equal bytes mean equal draws from there on. Counterexample: a torch.Generator of the program's own is not among them."""
 
 import array
 import struct
@@ -17,6 +22,7 @@ def collect(only_torch):
 
 
 def _torch(found):
+    """The processor's state and each device's. A device that was not initialised is not asked: that would start it."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "default_generator"):
         return
@@ -29,6 +35,7 @@ def _torch(found):
 
 
 def _python(found):
+    """The 625 words of the Mersenne twister, and the second normal number that random.gauss() may hold back."""
     random = sys.modules.get("random")
     if random is not None:
         _, words, gauss = random.getstate()
@@ -36,6 +43,7 @@ def _python(found):
 
 
 def _numpy(found):
+    """The old global generator, whichever bit generator it has: its `key` as bytes, all else as text."""
     module = sys.modules.get("numpy.random.mtrand")
     if module is not None:
         state = module._rand.get_state(legacy=False)

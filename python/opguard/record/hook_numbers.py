@@ -1,4 +1,8 @@
-"""A hook of ours takes no number that the program's would have had: as src/runtime/host/hook_numbers.h, which says why."""
+"""A hook of ours takes no number that the program's would have had: as src/runtime/host/hook_numbers.h, which says why.
+
+    with apart():
+        optim.register_optimizer_step_post_hook(f)      number 2^41
+    model.register_forward_hook(g)                      the program's number is the one that it has without us"""
 
 import contextlib
 import itertools

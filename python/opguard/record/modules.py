@@ -54,7 +54,9 @@ def _meet(root, prefix):
 def current(step, micro_batch):
     """(the name of the module that runs or None, the calls that led here: call_stack.py).
 
-    The first time in a step that a module runs, the parameters are recorded."""
+    The first time in a step that a module runs, the parameters are recorded. The innermost module counts: a function
+    called by Attention.forward runs in the attention. The walk ends once both are known, MOST of the user's frames at
+    most."""
     torch = sys.modules.get("torch")
     if torch is None:
         return None, None
@@ -100,6 +102,8 @@ def _outward(frame):
 
 
 def _name(module, frame):
+    """A module's name. An unknown one costs a walk, which is not made while a module's __init__ runs, and _MOST_WALKS
+    times at most."""
     entry = _names.get(id(module))
     if entry is None or entry[0]() is not module:
         if _state["walks"] >= _MOST_WALKS or _is_made(frame):
@@ -111,6 +115,7 @@ def _name(module, frame):
 
 
 def _parameters(step):
+    """Once a step. Stamps are kept in step 0 alone: a program without an optimizer of torch's never leaves that."""
     _state["parameters"] = step
     found = list(_all())
     if step == 0:
@@ -174,6 +179,7 @@ def _meet_optimizers():
 
 
 def _all():
+    """(name, parameter) of all roots with parameters, then of those that only optimizers hold; the dead left out."""
     for reference, prefix in _roots:
         root = reference()
         if root is not None:

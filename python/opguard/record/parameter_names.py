@@ -1,8 +1,15 @@
 """Names of parameters, as the program's modules have them: two runs may hold them in another order.
 
+    DistributedDataParallel(Net())      "fc.weight": the wrapper's "module." is left out
+    torch.compile(Net())                "fc.weight": so is "_orig_mod."
+    a second Net with the same names    "Net.fc.weight", a third "Net#2.fc.weight"
+
 Nothing is asked of a module's own code: its tables are read as they lie. The modules are found by one walk over the
 interpreter's objects, again only when a parameter turns up that no walk has met.
-"""
+
+Counterexample: named_parameters() is not called. A program may have its own, and what it does would be done once more.
+The cost: a walk looks at every object that the garbage collector knows; a name is kept by the tensor's id after
+that."""
 
 import gc
 import sys
@@ -40,6 +47,7 @@ def names_of(tensors):
 
 
 def _entry(tensor):
+    """What is known of a tensor. Its id may be a later tensor's: the weak reference tells."""
     entry = _known.get(id(tensor))
     return entry if entry is not None and entry[0]() is tensor else None
 
@@ -50,7 +58,10 @@ def _is_parameter(tensor):
 
 
 def walk():
-    """Names the parameters and meets the buffers of every module that lives."""
+    """Names the parameters and meets the buffers of every module that lives.
+
+    A root is a module that is no other's child. Roots are named in the order in which they were made, as the collector
+    has them, so that of two like models the first has the plain names in each run."""
     module_type = sys.modules["torch"].nn.Module
     is_module = {}
     modules, children = [], set()
@@ -70,6 +81,8 @@ def walk():
 
 
 def _name(root):
+    """The names of a root's parameters. One that it met before keeps its prefix: tensors that were made anew, as by
+    fully_shard(), have the names of those in whose place they stand."""
     known = _prefixes.get(id(root))
     if known is not None and known[0]() is root:
         # Its parameters may be others now, as fully_shard() makes them; their names are those they had.
@@ -136,6 +149,8 @@ def is_lazy(tensor):
 
 
 def _wraps(module, name, prefix):
+    """Does this child's name say nothing? "module" does only directly below a root, or in a wrapper's class: a program
+    may call a part of its own so."""
     return name in _WRAPPERS or (name == "module" and (not prefix or type(module).__name__ in _PARALLEL))
 
 

@@ -25,7 +25,10 @@ _installed = set()  # a second recording in this process finds the hooks of the 
 
 
 def start(options):
-    """options: startup.Options. Programs that record nothing leave no file: the log is opened by its first event."""
+    """options: startup.Options. Programs that record nothing leave no file: the log is opened by its first event.
+
+    All that the options ask for is told to the extension here. A second call in a process that
+    records already changes nothing of it, and hooks are put in place once."""
     if options.mode != "off" and not _rt.recording():
         if options.capture or options.transplant or options.drill:
             _rt.watch(options.capture, options.transplant, os.path.abspath(options.log), options.rank)
@@ -86,6 +89,8 @@ def _sketch(options):
 
 
 def close():
+    """The program ends, or its last recorded step is over. Observations first: what they have to say belongs into the
+    log."""
     observing = sys.modules.get("opguard.training.observing")
     if observing is not None:
         observing.close()
@@ -97,6 +102,10 @@ def close():
 
 
 def _settings(options):
+    """{name: text} for the log's header: what may change bits, who this rank is, and how it was recorded.
+
+    The extension calls it when it opens the log, and again as it closes it: what the program has set since counts
+    too."""
     from opguard.record import settings
 
     found = {str(name): str(value) for name, value in settings.collect().items()}
@@ -122,6 +131,7 @@ def _settings(options):
 
 
 def on_torch(torch):
+    """As torch's import ends. Where nothing is recorded (mode off) torch stays as it is."""
     if not _rt.recording():
         return
     tensor_layout.install(torch, _rt.tensor_layout)
@@ -138,6 +148,9 @@ def on_torch(torch):
 
 
 def _step_begins(optimizer, args, kwargs):
+    """torch's hook before each step of an optimizer: gradients are as the step will find them.
+
+    What is returned stands for the arguments: a closure is handed on with marks around it."""
     modules = sys.modules.get("opguard.record.modules")
     if modules is not None:
         modules.gradients(_rt.step())
@@ -176,6 +189,7 @@ def _wrap_autograd(torch):
 
 
 def _announced(original, roots):
+    """torch.autograd.backward or .grad: a loss is told before the pass. Calls of loss.backward() come here too."""
     compiling = _compiling_test()
 
     @functools.wraps(original)

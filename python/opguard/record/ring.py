@@ -97,6 +97,8 @@ def gradients(optimizer):
 
 
 class Ring:
+    """log: the folder of logs. steps: how many the ring holds. watchers: what parse() gave."""
+
     def __init__(self, log, rank, steps, watchers):
         self.log, self.rank, self.steps, self.watchers = os.path.abspath(log), rank, steps, watchers
         self.latest = {}  # by watcher, the last step at which it found something, and whether that was a beginning
@@ -118,6 +120,8 @@ class Ring:
             self._await("loss", root)
 
     def meet_gradients(self, optimizer):
+        """The sum of the norms of all gradients of a device: it is not finite where one of them is not, and is one
+        number to copy. Sparse gradients and those of subclasses are left out."""
         if "nan" not in self.watchers:
             return
         torch = sys.modules["torch"]
@@ -130,6 +134,8 @@ class Ring:
                 self._await("gradients' norm", torch.stack([norm.double() for norm in norms]).sum())
 
     def _await(self, what, tensor):
+        """On the processor the number is known at once. Of a device it is copied to pinned memory without waiting; the
+        event tells when it is there."""
         tensor, step = tensor.detach(), _rt.step()
         if tensor.device.type == "cpu":
             self.waiting.append((what, step, float(tensor), None))
@@ -143,6 +149,8 @@ class Ring:
         self.waiting.append((what, step, host, event))
 
     def _look(self, ending):
+        """ending: the run ends, and what is still on its way is waited for. Else the first that has not come ends the
+        look."""
         while self.waiting:
             what, step, number, event = self.waiting[0]
             if event is not None:
@@ -153,6 +161,7 @@ class Ring:
             self._judge(what, step, float(number))
 
     def _judge(self, what, step, number):
+        """A number that has come. Losses that are not finite are no part of what a spike is measured by."""
         if not math.isfinite(number):
             if "nan" in self.watchers and self._begins("nan", step):
                 self.say("nan: the %s is %s at step %d" % (what, number, step))
@@ -189,6 +198,7 @@ class Ring:
         return self._make(folder or "kept-step%d" % step, why), why
 
     def _make(self, name, why):
+        """The folder, with this rank's reason in it before its steps: the other ranks see the folder and read why."""
         folder = os.path.join(self.log, name)
         self.seen.add(name)
         os.makedirs(folder, exist_ok=True)
@@ -240,6 +250,8 @@ class Ring:
             signal.signal, signal.getsignal = set_theirs, get_theirs
 
     def _signalled(self, why, ends):
+        """The signal has come: the ring is written as the step ends. Where a reason stood already, or the signal ends
+        the program, it is written now, in the middle of the step."""
         again = bool(self.why) or ends
         self.say(why)
         if again and self.kept < MOST_KEPT:
@@ -251,11 +263,13 @@ class Ring:
 
 
 def _is_number(tensor):
+    """A loss is one floating point number. Of several roots, as a GAN may have, none is looked at."""
     torch = sys.modules["torch"]
     return type(tensor) is torch.Tensor and tensor.numel() == 1 and tensor.is_floating_point()
 
 
 def _folders(log):
+    """kept-step<N> of all ranks: the log's folder is shared."""
     try:
         return [name for name in os.listdir(log) if name.startswith("kept-step")]
     except OSError:

@@ -1,4 +1,9 @@
-"""Files of tensors: what torch.save and safetensors are about to write is recorded, wherever they are called."""
+"""Files of tensors: what torch.save and safetensors are about to write is recorded, wherever they are called.
+
+    torch.save(net.state_dict(), "c.pt")      an event <saved> with each tensor of it, before the file is written
+
+Recorded before: so a file that cannot be written has been recorded all the same. Counterexample: a file that
+pickle or numpy writes."""
 
 import functools
 

@@ -1,5 +1,10 @@
 """What can change a run's bits besides its source. It is written into each log's header, so that logs made under
-unlike settings can be told apart (docs/guide/determinism.md)."""
+unlike settings can be told apart (docs/guide/determinism.md).
+
+    "torch": "2.13.0+cpu", "num_threads": "2", "env.OMP_NUM_THREADS": "2", "control.seed": "3"
+
+Values are texts; one that cannot be read is left out. Nothing is imported for it, and no device is started.
+Counterexample: variables such as NCCL_DEBUG_FILE say where something is kept, and change no bit."""
 
 import gc
 import os
@@ -58,6 +63,7 @@ def collect():
 
 
 def _contents(path):
+    """crc32 of a file that a variable names: two machines may have the same topology at two paths."""
     try:
         with open(path, "rb") as file:
             return "crc32 %08x" % zlib.crc32(file.read())
@@ -123,6 +129,7 @@ def _tuned_by_program(autotuner):
     return found
 
 
+# Loaded module -> {setting: how it is read}; a module that is not loaded has nothing to say.
 _COMPILER = {
     "torch._inductor.codecache": {
         "inductor_tuned": lambda codecache: "; ".join(sorted(_tuned_by_inductor(codecache))),

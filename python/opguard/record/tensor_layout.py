@@ -1,6 +1,12 @@
 """Tensors by which the extension finds where torch keeps a tensor's fields (src/runtime/host/tensor_layout.h).
 
-Made once, right after torch was imported: no mode of the program's is on yet, and nothing of it is disturbed."""
+    strided      sizes 3, 5, 7, strides 101, 17, 2, offset 11: numbers of which no two are equal
+    written      a version counter at 23, and `shared`, which has the same counter
+    other        a counter at 41
+
+Made once, right after torch was imported: no mode of the program's is on yet, and nothing of it is disturbed.
+Counterexample: a release that was not tried has the fields perhaps elsewhere. There tensors are asked by torch's
+API."""
 
 # The releases on which the finding was tried (tests/python/test_tensor_layout.py); any other is asked as before.
 FIRST, UNKNOWN = (2, 1), (2, 14)

@@ -1,5 +1,9 @@
 """OPGUARD_UNTIL_STEP: the run ends well once a step is over, before the program has come to its own end.
 
+    ending/rank0, rank1     both are there
+    ending/decision         "end" or "go on", whoever was first; it is a link, which is made or not made
+    ended                   beside the logs, once the run has ended so
+
 A run that is made again to prove something need not train on (docs/design/proof.md). Ranks end together: one that left
 alone would leave the others in a collective that never ends. Each writes `ending/rank<R>` when it is there and waits
 for the rest. Whoever sees all of them writes the decision `end`; whoever has waited too long writes `go on`. Only the
@@ -12,11 +16,13 @@ import time
 from opguard.load import exits, messages
 
 WAIT_S = 30.0  # for a rank that steps less often, or not at all
-CLOSE_WAIT_S = 10.0
+CLOSE_WAIT_S = 10.0  # for ranks that close their logs; beyond it this one leaves
 
 
 def end(log):
-    """Does not return where the run ends here."""
+    """Does not return where the run ends here.
+
+    os._exit skips the interpreter's own end: what is to be done at exit is done before it, and streams are flushed."""
     rank, world = place()
     if world > 1:
         folder = os.path.join(log, "ending")
@@ -58,6 +64,7 @@ def _agreed(folder, rank, world):
 
 
 def _decide(folder, rank, what):
+    """os.link makes the decision with its contents, or fails since there is one: nobody reads half of it."""
     mine = os.path.join(folder, "proposal%d" % rank)
     with open(mine, "w", encoding="utf-8") as file:
         file.write(what)
