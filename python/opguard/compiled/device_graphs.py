@@ -1,5 +1,12 @@
-"""Graphs of a device (torch.cuda.CUDAGraph; torch.cuda.graph, make_graphed_callables and Inductor's graph trees use it).
-What the program does during a capture is noted, and recorded at each replay (src/runtime/recorder/captured_graph.h)."""
+"""Graphs of a device (torch.cuda.CUDAGraph; torch.cuda.graph, make_graphed_callables and Inductor's graph trees use
+it). What the program does during a capture is noted, and recorded at each replay
+(src/runtime/recorder/captured_graph.h).
+
+    with torch.cuda.graph(g): y = model(x)      nothing runs yet: the events are a list that belongs to g
+    g.replay()                                  each event of the list, with the values of this replay
+
+A replay runs no Python, so nothing else would be seen of it. Counterexample: a graph that was captured before the log
+began has no list, and its replays have no events."""
 
 import functools
 import weakref

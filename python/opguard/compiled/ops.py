@@ -50,6 +50,7 @@ def prepare(device):
 
 
 def site(token, boundary, flags, names, texts):
+    """"1;7;model.mul:77ab;;iself,iarg0;" and the like: the format above, of parts that are encoded already."""
     return ";".join((FORMAT, str(token), boundary, flags, ",".join(names), "|".join(texts)))
 
 
@@ -70,6 +71,8 @@ def _version(tensor):
 
 
 def _is_traced(ring):
+    """While a graph is traced the ring is a stand-in of AOTAutograd's; for real it is the plain tensor that prepare()
+    made."""
     return type(ring) is not torch.Tensor
 
 
@@ -89,6 +92,8 @@ def _plain(values):
 
 
 def _enter(ring, values, numbers, text):
+    """The operator of a site begins. The inputs' versions and nodes are kept until `leave` has the same token: what has
+    another version then was written, and what stands behind a node of `history` is not this site's."""
     if _is_fake(ring):
         return  # dynamo asks for the shapes of the results
     token, _, flags = text.split(";", 4)[1:4]
@@ -109,6 +114,8 @@ def _flagged(text, *flags):
 
 
 def _leave(ring, ring_backward, values, inputs, names, numbers, text):
+    """The operator has returned: outputs, inputs that it wrote, and its autograd nodes. A tensor that is two inputs is
+    read again once. Where `enter` kept nothing, nothing counts as written."""
     if _is_fake(ring):
         return
     form, token, boundary, flags, outs, texts = text.split(";")
@@ -178,6 +185,8 @@ class _NodeHook:
 
 
 def _end(ring, values, numbers, text):
+    """The event is made. What comes back tells its number to the backward graph: as a value on the processor, elsewhere
+    by the address of a tensor that autograd keeps as long as its backward may run."""
     index = _rt.graph_leave(ring, values, numbers, text)
     if ring.device.type in BY_VALUE:
         return torch.scalar_tensor(index, dtype=torch.int64)
@@ -187,6 +196,7 @@ def _end(ring, values, numbers, text):
 
 
 def _node(ring, serial, values, text):
+    """A node of the event that `serial` names; -1 where the address is not known."""
     if ring.device.type in BY_VALUE:
         _rt.graph_node(int(serial), values, text)
     else:

@@ -1,7 +1,11 @@
 """Probes under torch.compile (docs/design/compile.md).
 
+    torch 2.13          `og(id, x) * 2` is traced as enter, mul, leave: it records
+    torch 2.5 to 2.12   `og(id, x)` is traced as x (substitute_in_graph): no graph break, no event
+    before 2.5          the probe's function asks whether it is being compiled, and gives x
+
 Where this torch's dynamo takes our handlers, a probed function records as it does when eager. Else `og(id, x)` is x:
-the tracer cannot look into functions of C, and traces these in their place."""
+the tracer cannot look into functions of C, and traces these in their place. The log says so, with the reason."""
 
 import functools
 import operator
@@ -45,6 +49,8 @@ for _name in _AUGMENTED:
 
 
 def install():
+    """In mode sdc probes make no event, so graphs hold none. Else the handlers, and where they do not fit the
+    identity."""
     if startup.options.log and startup.options.mode == "sdc":
         return _install_identity()
     why = problem()

@@ -1,5 +1,12 @@
-"""A site in the graph that dynamo makes. It is the call before its operator that tells its inputs, and the one behind it that
-tells its outputs. All of this works on dynamo's variables, while it traces."""
+"""A site in the graph that dynamo makes. It is the call before its operator that tells its inputs, and the one behind
+it that tells its outputs. All of this works on dynamo's variables, while it traces.
+
+    og("m.mul:77ab", x) * 2      opguard.enter(ring, [x], [], "1;7;m.mul:77ab;...")
+                                 y = x * 2
+                                 opguard.leave(ring, ring_backward, [y], [x], "self", [], "1;7;...")
+
+The two have one token, which no other site of the process has. Counterexample: a site whose inputs cannot be told has
+no token, so no calls, and is counted as unprobed; the operator is there as ever."""
 
 import contextlib
 import itertools
@@ -17,6 +24,8 @@ _tokens = itertools.count(1)
 
 
 def _open_sites(tx):
+    """Sites of this graph that have begun: token -> (boundary, flags, inputs, device). They lie with the graph, which
+    dynamo may start anew."""
     return tx.output.__dict__.setdefault("_opguard_open", {})
 
 

@@ -1,5 +1,10 @@
 """What stands for an operand while dynamo traces: plain Python that it traces into (trace.py makes the
-instances). `enter` and `leave` are its words for "an operator begins, ends"; they are never called for real."""
+instances). `enter` and `leave` are its words for "an operator begins, ends"; they are never called for real.
+
+    og(id, x) * y      Operand.__mul__: enter(id, None, ("self", "arg0"), (x, y)); x * y; leave(entered, result)
+
+One method for each form that an operator has: calls, items, attributes, iteration, comparison, arithmetic, with the
+names of slots that src/runtime/probe gives them. Counterexample: `with og(id, x):` has no stand-in here (trace.py)."""
 
 import operator
 
@@ -78,6 +83,7 @@ class Operand:
         return result
 
     def __format__(self, specification):
+        """Formatting reads numbers and is no operator here: the plain value is formatted."""
         return format(self._opguard_real, specification)
 
     def __iter__(self):
@@ -101,6 +107,9 @@ def _binary(function):
 
 
 def _augment(function):
+    """x += y and the like. `base`: what an item was taken of, which is changed too where the item is a view; None for a
+    name."""
+
     def augment(self, other):
         operands = (self._opguard_real, other, self._opguard_base)
         entered = enter(self._opguard_id, None, ("self", "arg0", "base"), operands)
@@ -149,7 +158,7 @@ def write_attribute(self, name, value):
 
 
 class Place:
-    """og.aug(id, x)"""
+    """og.aug(id, x): the owner of an item or attribute that is assigned with an operator, `og.aug(id, x)[key] += y`."""
 
     def __getitem__(self, key):
         return again(self, self._opguard_real[key], self._opguard_real)

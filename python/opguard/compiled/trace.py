@@ -1,8 +1,16 @@
 """What dynamo does at a probe: `og(id, x)` becomes an Operand (stand_ins.py). Its inputs and outputs are told
 to the graph by one call before and one after the operator.
 
+    dynamo meets          what it makes of it here
+    _rt.probe             ProbeWord: called with a constant id it gives an OperandVariable
+    a method of Operand   inlined, as any function of Python
+    enter, leave          EnterWord, LeaveWord: sites.py puts the calls into the graph
+
 All of this runs while dynamo traces, on its variables; nothing of it is there when the compiled code runs. Where a
-graph is broken between the probe and its operator, the probe proper takes the operand's place."""
+graph is broken between the probe and its operator, the probe proper takes the operand's place.
+
+The private classes that are met here are those of torch 2.13. Counterexample: on any other release nothing is put in
+place."""
 
 import functools
 
@@ -60,6 +68,7 @@ class _StandIn(UserDefinedObjectVariable):
         return self.apply(tx, self._reader, [dv.make_text(name)])
 
     def apply(self, tx, function, args):
+        """The function of stand_ins.py, inlined. What the program's own operator raises ends its site on the way."""
         with told_if_raised(tx):
             return dv.inline(tx, function, [self, *args])
 
@@ -77,6 +86,7 @@ class _StandIn(UserDefinedObjectVariable):
         return self.apply(tx, self._writer, [name, value])
 
     def reconstruct(self, codegen):
+        """Behind a graph break: code that makes the probe proper again, waiting(probe(id, x)), for the stack."""
         codegen.add_push_null(lambda: codegen.load_import_from("opguard._rt", "waiting"))
         codegen.add_push_null(lambda: codegen.load_import_from("opguard._rt", self.maker.__name__))
         codegen(dv.make_text(self.boundary))
@@ -86,6 +96,8 @@ class _StandIn(UserDefinedObjectVariable):
 
 
 class OperandVariable(_StandIn):
+    """What og(id, x) gave. `_own`: names that are looked up on the class, and not on x."""
+
     _own = frozenset(vars(stand_ins.Operand))
     _reader, _writer = staticmethod(stand_ins.read_attribute), staticmethod(stand_ins.write_attribute)
 
@@ -96,6 +108,10 @@ class PlaceVariable(_StandIn):
 
 
 class ItemsVariable(IteratorVariable):
+    """iter(og(id, x)): each item is an event of the site. whole: x where it is a tensor, which each step reads.
+    own_items: x is a list, tuple or dict, whose items are read as they are. The last step, which raises StopIteration,
+    has no event."""
+
     _nonvar_fields = {"boundary", "own_items", "flags", *IteratorVariable._nonvar_fields}
 
     def __init__(self, operand, iterator, whole, own_items, **kwargs):
@@ -179,6 +195,8 @@ class PlaceWord(_Word):
 
 
 class AgainWord(_Word):
+    """again(place, real, base): the operand behind og.aug(id, x)[key]. A base that is no tensor is not read."""
+
     def call_function(self, tx, args, kwargs):
         place, real, base = (dv.real(arg) for arg in args)
         if not dv.is_tensor(base):
@@ -187,6 +205,9 @@ class AgainWord(_Word):
 
 
 class EnterWord(_Word):
+    """enter(boundary, callee, names, values) of a stand-in. The callee "tensors" stands for: an event only where the
+    operand is a tensor, and then none is called."""
+
     def call_function(self, tx, args, kwargs):
         # The stand-in is `self` of the function we are called from.
         place = dv.real(tx.symbolic_locals["self"])
@@ -251,6 +272,7 @@ def _transforms():
 
 
 def _is_silent(tx, boundary):
+    """Is nothing to be recorded at this probe? Why not is counted, but for a process that does not record."""
     if not _rt.recording():
         return True
     # What is exported runs elsewhere, without us: it may hold no operator of ours.
@@ -268,6 +290,7 @@ def _is_silent(tx, boundary):
 
 
 def _locate(tx, boundary):
+    """The boundary's place in the program: the first frame on the way out that is not the package's."""
     while tx is not None and in_package(tx.f_globals.get("__name__"), "opguard"):
         tx = getattr(tx, "parent", None)
     if tx is not None:
@@ -286,6 +309,7 @@ def _operate(function, method, tx, args, kwargs):
 
 
 def _make_handler(original, function, types, has_kwargs):
+    """dynamo asks which function handles an operator on variables of these types: ours where one is an operand."""
     method = stand_ins.OPERATORS.get(function)
     if method is not None and any(issubclass(kind, OperandVariable) for kind in types):
         return functools.partial(_operate, function, method)

@@ -1,5 +1,10 @@
-"""What an operator reads and gives while dynamo traces: its tensors by name, the rest as text. So src/runtime/recorder/values.cc
-and src/runtime/probe/operation.cc make them when it runs."""
+"""What an operator reads and gives while dynamo traces: its tensors by name, the rest as text. So
+src/runtime/recorder/values.cc and src/runtime/probe/operation.cc make them when it runs.
+
+    f(x, [y, 3], n=4)      tensors x, y as arg0, arg1[0]; texts "arg1=[T, 3]", "n=4" before they are quoted
+    x.view(s, -1)          s a symbolic size: text "arg0=#0#", and s among the numbers, put in when the graph runs
+
+Counterexample: what dynamo cannot tell is "<Type>", as a type's name; it is never evaluated for this."""
 
 import dataclasses
 import re
@@ -17,6 +22,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.:=\[\]() <>{}'+*/-]")
 
 
 def quoted(text):
+    """Percent-encoded but for harmless characters: ";", "|", "," and "%" separate the parts of a site's text."""
     return _UNSAFE.sub(lambda found: "".join(f"%{byte:02x}" for byte in found[0].encode()), text)
 
 
@@ -35,10 +41,13 @@ class Values:
             self.texts.append(quoted(name) + "=" + self._text(name, variable, 0))
 
     def _tensor(self, name, variable):
+        """kind: what stands before each name, so that inputs and outputs are told apart."""
         self.names.append(self.kind + quoted(name))
         self.tensors.append(variable)
 
     def _text(self, name, variable, depth):
+        """A value as text, "T" for a tensor in it. Deeper than _MAX_DEPTH a tensor is text as well, as where it
+        runs."""
         variable = dv.real(variable)
         if dv.is_tensor(variable):
             if depth > _MAX_DEPTH:
@@ -62,6 +71,7 @@ class Values:
         return quoted(f"<{getattr(dv.type_of(variable), '__name__', type(variable).__name__)}>")
 
     def _container(self, name, variable, depth):
+        """Slices, lists, tuples, dicts, data classes; None for any other. A one-tuple is (x,)."""
         if isinstance(variable, variables.SliceVariable):
             start, stop, *step = variable.items
             texts = [self._part(name, label, part, depth) for label, part in (("start", start), ("stop", stop))]
@@ -102,6 +112,8 @@ class Values:
         return "{" + quoted(", ").join(texts) + "}"
 
     def add_module(self, variable, module, prefix="", depth=0):
+        """Parameters and buffers of torch's own modules are inputs: param:weight. Deeper ones by path,
+        param:0.weight."""
         for table in (module._parameters, module._buffers):
             for name, value in table.items():
                 if value is not None:
@@ -152,6 +164,7 @@ def _receiver(callee):
 
 
 def _name_of(callee):
+    """The method's or function's name, "" where dynamo does not know."""
     if isinstance(callee, variables.GetAttrVariable):
         return callee.name
     return getattr(_function_of(callee), "__name__", "")

@@ -6,6 +6,7 @@ from torch._dynamo.variables.base import ValueMutationNew, VariableTracker
 
 
 def real(variable):
+    """dynamo builds most variables late: this is what one stands for by now."""
     realize = getattr(variable, "realize", None)
     return realize() if realize is not None else variable
 
@@ -19,10 +20,12 @@ def field(variable, name):
 
 
 def classes(name):
+    """A class of dynamo's variables, () where this torch has none of that name: isinstance() is then false."""
     return getattr(variables, name, ())
 
 
 def is_tensor(variable):
+    """A tensor, and no number that dynamo carries as one (UnspecializedPythonVariable)."""
     return isinstance(variable, variables.TensorVariable) and not isinstance(
         variable, classes("UnspecializedPythonVariable")
     )
@@ -71,6 +74,7 @@ def sequence(variable):
 
 
 def mapping(variable):
+    """-> {key: value} of a dict's variable, or None. Where the entries lie depends on its kind."""
     kind = type_of(variable)
     if not (isinstance(kind, type) and issubclass(kind, dict)):
         return None
@@ -87,6 +91,7 @@ def attribute(tx, variable, name):
 
 
 def inline(tx, function, arguments):
+    """A call of a function of Python, traced into the graph as the program's own calls are."""
     return tx.inline_user_function_return(VariableTracker.build(tx, function), arguments, {})
 
 

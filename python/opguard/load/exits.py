@@ -1,4 +1,8 @@
-"""Last words: run something when this process ends, however it ends short of a signal."""
+"""Last words: run something when this process ends, however it ends short of a signal.
+
+    at_exit(close)      sys.exit(), the end of the script, an exception, os._exit(0) in a forked child: close() runs
+
+Counterexample: SIGKILL, or any signal that nobody handles. A log that is cut off by it is read up to there."""
 
 import atexit
 import os

@@ -1,9 +1,14 @@
 """Instrumented texts are loaded in place of the user's files, and nobody sees it. Names, paths, line numbers,
 tracebacks and `inspect.getsource` are the original's (docs/design/architecture.md, "Import hook").
 
-All roads to a file's code go through SourceFileLoader.get_code: imports, `-m`, finders of editable installs.
-Two do not. One is the main script, which CPython reads itself unless a path hook claims it. The other is runpy.run_path, by
-which multiprocessing's children read the main script."""
+    OPGUARD_HOOK=map.json      {"files": {"/home/me/model/rope.py": "/tmp/.../rope.py", ...}}
+    import model.rope          the second text's code, under the first's name; no file of the user's is touched
+
+All roads to a file's code go through SourceFileLoader.get_code: imports, `-m`, finders of editable installs. Two do
+not. One is the main script, which CPython reads itself unless a path hook claims it. The other is runpy.run_path, by
+which multiprocessing's children read the main script.
+
+Counterexample: exec(open(path).read()) reads the file as it is, and its code has no probes."""
 
 import functools
 import importlib.machinery
@@ -24,6 +29,7 @@ class Hook:
         self.run_module = None  # runpy's, while a MainScript stands in its place
 
     def text_of(self, path):
+        """The instrumented text that stands for a file, None for a file that has none."""
         return self.files.get(roots.canonical(path)) if isinstance(path, str) else None
 
     def code_of(self, path, is_main=False):

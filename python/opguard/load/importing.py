@@ -37,6 +37,8 @@ class _Finder:
         return spec
 
     def hang(self, loader, name):
+        """The callbacks run behind the loader's exec_module. A module that fails to import has none, and is awaited
+        still."""
         execute = loader.exec_module
 
         def exec_module(module):
@@ -54,6 +56,7 @@ class _Finder:
             pass  # a loader without instance attributes: `when_imported` does not reach it
 
     def imported(self, name, module):
+        """Each callback once; a finder that nothing awaits takes itself out, so that later imports cost nothing."""
         with self.lock:
             callbacks = self.awaited.pop(name, [])
             if not self.awaited and self in sys.meta_path:

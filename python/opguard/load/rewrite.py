@@ -45,6 +45,8 @@ class _Columns:
         self.assign = re.compile(rb"=(\s*)" + wrap + rb"[^()]*\)\.(i\w+)\(")
 
     def add(self, line, start, length, stays=0):
+        """A stretch of `length` bytes at `start` was inserted; `stays` columns stood in its place before, as the
+        `+=` of what is now `= og.name(id, x).iadd(`."""
         self.stretches.setdefault(line, []).append((start, length, stays))
 
     def add_probe(self, call):
@@ -104,6 +106,7 @@ class _Columns:
         return text
 
     def original(self, line, column):
+        """The column without the insertions before it. One inside an insertion is where that begins."""
         removed = 0
         for start, length, stays in self.stretches.get(line, ()):
             if column >= start + length:
@@ -114,6 +117,7 @@ class _Columns:
 
 
 def _is_probe(node, name):
+    """og(id, x), og.name(id, x) and the like: a call by that name with two arguments."""
     if not (isinstance(node, ast.Call) and len(node.args) == 2):
         return False
     function = node.func
@@ -177,6 +181,8 @@ def _after_prologue(tree):
 
 
 def _bind(statement, name, line):
+    """The import line as an assignment at the same line. `name` is what the file calls og: a file may have a name og of
+    its own."""
     bind = ast.parse(statement % name).body[0]
     for node in ast.walk(bind):
         if hasattr(node, "lineno"):

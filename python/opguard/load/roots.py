@@ -1,4 +1,11 @@
-"""Which files are the user's source: under the tree or a --with package (docs/design/architecture.md)."""
+"""Which files are the user's source: under the tree or a --with package (docs/design/architecture.md).
+
+    /home/me/train.py                                  under the tree: the user's
+    /home/me/.venv/lib/python3.11/site-packages/x.py   under the tree, and other people's
+    /usr/lib/python3/dist-packages/timm/layers.py      the user's with --with timm
+
+Links are resolved in folders and not of the file itself: a file that the tree links to is the tree's. The answer is
+kept by the code object's file name. Counterexample: "<string>" and the like are nobody's."""
 
 import os
 import sys
@@ -57,6 +64,7 @@ class Roots:
         return path
 
     def _classify(self, filename):
+        """The file is tried by its name and, if that is not the user's, by where its link leads."""
         if not filename or filename.startswith("<"):
             return ""
         path = canonical(filename, self.start)

@@ -1,5 +1,9 @@
-"""TorchScript compiles the text of a function, not its code. In a patched file the text holds probes, which no script can
-call: torch is given the lines as they were. A scripted function therefore has no probes; its calls from Python do."""
+"""TorchScript compiles the text of a function, not its code. In a patched file the text holds probes, which no script
+can call: torch is given the lines as they were. A scripted function therefore has no probes; its calls from Python do.
+
+    y = og("m.mul:77ab", x) * 2      torch.jit.script reads `y = x * 2`, at the same line
+
+Counterexample: under the import hook the file on disk is the original, and nothing is to be taken out."""
 
 import functools
 import linecache

@@ -1,4 +1,10 @@
-"""What this process was asked to do. The environment is read here and nowhere else (docs/design/architecture.md)."""
+"""What this process was asked to do. The environment is read here and nowhere else (docs/design/architecture.md).
+
+    OPGUARD_LOG=runs/a OPGUARD_MODE=sketch RANK=1      options.log "runs/a", options.mode "sketch", options.rank 1
+    OPGUARD_DRILL=@/tmp/drill.txt                      options.drill: that file's text, a selection a line
+
+A value that is no number is complained of, and counts as not set: the program runs. It is read as the process starts.
+Counterexample: opguard.recording() in a program reads it again, and puts its own arguments in place of some."""
 
 import os
 import sys
@@ -44,6 +50,7 @@ options = Options()
 
 
 def _number(environment, name, default, kind=int):
+    """The variable as a number, `default` where it is empty or none."""
     try:
         return kind(environment.get(name, "") or default)
     except ValueError:
@@ -52,6 +59,7 @@ def _number(environment, name, default, kind=int):
 
 
 def _lines(environment, name):
+    """A text, or with "@" before it the file that has it: an environment may not be long enough."""
     value = environment.get(name, "")
     if not value.startswith("@"):
         return value
@@ -110,6 +118,7 @@ def read_environment(environment):
 
 
 def _try(what, step, *arguments):
+    """A step of ours that fails is told in one line, and the program goes on without it."""
     try:
         step(*arguments)
     except Exception as error:

@@ -47,6 +47,7 @@ def _asking_frame(frame):
 
 
 def _program_frame(frame):
+    """That frame where it is the program's; None where a library asks on its own account."""
     frame = _asking_frame(frame)
     return None if frame is None or seams.is_library(seams.module_of(frame)) else frame
 
@@ -71,7 +72,8 @@ def _tensors(value):
 
 
 def _is_gradient(tensors):
-    """Is one of them a parameter of a living module, or its gradient?"""
+    """Is one of them a parameter of a living module, or its gradient? By address, so that a view of the first element
+    counts. It walks over all objects, and only where a reduction over ranks with the same data was called."""
     import gc
 
     torch = sys.modules["torch"]
@@ -92,6 +94,8 @@ def _shares_replicas(group):
 
 
 def _check(name, group, args):
+    """Before a collective of the process group: refuses what would compute sharded. Groups of one rank, our own
+    exchange and what torch asks on its own account go on."""
     frame = None if exchange.is_running() or group.size() < 2 else _asking_frame(sys._getframe(2))
     if frame is None:
         return
@@ -144,6 +148,8 @@ def _on_functional(module):
 
 
 def _functional(original, name):
+    """Any functional collective that the program itself calls is refused where there are several ranks."""
+
     @functools.wraps(original)
     def call(*args, **kwargs):
         frame = _program_frame(sys._getframe(1))

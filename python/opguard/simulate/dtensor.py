@@ -35,6 +35,7 @@ def ranks_of(mesh):
 
 
 def _check_style(style):
+    """Only torch's own styles: what another one does is code of its own, for which nothing stands."""
     kind = type(style)
     if kind.__module__ != _STYLE_MODULE or kind.__name__ not in _STYLES:
         seams.refuse_call(
@@ -73,7 +74,9 @@ def move(module, mesh):
 
 
 def _take_first_ranks(module, mesh):
-    """Parameters and buffers of the mesh's rank 0: what would be scattered from there."""
+    """Parameters and buffers of the mesh's rank 0: what would be scattered from there.
+
+    Each rank may have drawn other weights; the parallel run has those of one."""
     move(module, mesh)
     for tensor in [*module.parameters(), *module.buffers()]:
         if not tensor.is_meta:
@@ -105,6 +108,9 @@ def _parallelize_module(original):
 
 
 def _distribute_tensor(original):
+    """The tensor itself, with the values of the mesh's first rank where the real one would scatter them
+    (src_data_rank)."""
+
     @functools.wraps(original)
     def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
         if device_mesh is None:
@@ -121,6 +127,8 @@ def _distribute_tensor(original):
 
 
 def _from_local(original):
+    """A replica is the tensor itself. A piece is the program's own cut, for which no seam stands."""
+
     def from_local(local_tensor, device_mesh=None, placements=None, **options):
         if device_mesh is not None and device_mesh.size() > 1 and any(not p.is_replicate() for p in placements or ()):
             seams.refuse_call("DTensor.from_local of a piece", "has no seam: the program has cut the tensor itself")
@@ -147,6 +155,7 @@ def _whole(parameter):
     return lambda *args, **kwargs: parameter
 
 
+# What a parameter answers that would be a DTensor; one that would be none has no such attribute, as without us.
 _ANSWERS = {
     "device_mesh": lambda parameter: _meshes.get(parameter),
     "placements": lambda parameter: _replicated(_meshes.get(parameter)),

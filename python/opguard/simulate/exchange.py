@@ -30,6 +30,8 @@ def _ours():
 
 
 def _quiet(group, name):
+    """The group's method as it was before the recording and by_hand.py wrapped it: what is exchanged here is no
+    event."""
     method = getattr(type(group), name)
     return getattr(method, "_opguard", method)
 
@@ -81,6 +83,8 @@ class Reduction:
                 parameter.register_hook(lambda gradient, at=position: self._came(at, gradient))
 
     def _came(self, position, gradient):
+        """A gradient of this backward pass. `before` is what stood in .grad when the first came; `new` adds up what
+        came since. The sum is queued once, for the end of the pass."""
         torch = sys.modules["torch"]
         held = self.parameters[position].grad
         if position not in self.new:
@@ -93,6 +97,8 @@ class Reduction:
             torch.autograd.Variable._execution_engine.queue_callback(self._reduce)
 
     def _reduce(self):
+        """At the end of a backward pass. Ranks agree on which parameters have gradients, so that all gather the
+        same."""
         torch = sys.modules["torch"]
         self.queued = False
         with torch.no_grad():
@@ -107,6 +113,7 @@ class Reduction:
         self.before, self.new = {}, {}
 
     def _reduce_one(self, position, parameter):
+        """.grad is what was there before and the ranks' mean; a rank without a new gradient gives zeros."""
         torch = sys.modules["torch"]
         new = self.new.get(position)
         before = self.before.get(position) if new is not None else parameter.grad

@@ -14,6 +14,7 @@ import sys
 
 from opguard.simulate import dtensor, exchange, seams
 
+# Methods of FSDPModule that do nothing here: they say when memory is freed, and what is sent when.
 _QUIET = (
     "reshard", "reset_iter_state", "set_is_last_backward", "set_requires_all_reduce", "set_reshard_after_forward",
     "set_reshard_after_backward", "set_modules_to_forward_prefetch", "set_modules_to_backward_prefetch",
@@ -21,6 +22,7 @@ _QUIET = (
     "set_reduce_scatter_max_input_buffers", "set_separate_reduce_scatter_group", "set_unshard_in_backward",
     "set_allocate_memory_from_process_group_for_comm", "set_symm_mem_for_comm", "_set_unshard_async_op",
 )  # fmt: skip
+# Methods that put something of the program's own into a collective.
 _REFUSED = ("set_custom_all_gather", "set_custom_reduce_scatter", "set_all_reduce_hook")
 _POLICY = ("param_dtype", "reduce_dtype", "output_dtype")
 
@@ -34,6 +36,7 @@ class _Managed:
         self.synchronises = True
 
     def begin(self):
+        """Before the first forward: what the program sets after fully_shard, as a divisor, has been set by then."""
         if self.begun:
             return
         self.begun = True

@@ -20,12 +20,14 @@ import types
 from opguard.simulate import seams
 
 _STATE = "megatron.core.parallel_state"
+# Groups by which the library cuts: each becomes this rank alone.
 _SOLO = (
     "_TENSOR_MODEL_PARALLEL_GROUP", "_PIPELINE_MODEL_PARALLEL_GROUP", "_MODEL_PARALLEL_GROUP", "_EMBEDDING_GROUP",
     "_POSITION_EMBEDDING_GROUP", "_CONTEXT_PARALLEL_GROUP", "_TENSOR_AND_CONTEXT_PARALLEL_GROUP",
     "_EXPERT_MODEL_PARALLEL_GROUP", "_EXPERT_TENSOR_PARALLEL_GROUP", "_EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP",
     "_EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP", "_INTRA_DISTRIBUTED_OPTIMIZER_INSTANCE_GROUP",
 )  # fmt: skip
+# Groups over which gradients are averaged: with nothing cut, all are the data parallel group.
 _OF_DATA = (
     "_DATA_PARALLEL_GROUP_WITH_CP", "_TENSOR_AND_DATA_PARALLEL_GROUP", "_TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP",
     "_EXPERT_DATA_PARALLEL_GROUP", "_INTRA_PARTIAL_EXPERT_DATA_PARALLEL_GROUP",
@@ -69,6 +71,7 @@ def _logical_view(state):
 
 
 def _asks_for(sizes):
+    """Refuses layouts whose seams are not known. `sizes`: the arguments of initialize_model_parallel."""
     known = {
         "hierarchical_context_parallel_sizes": None,
         "hybrid_context_parallel": False,
@@ -99,6 +102,8 @@ def _initialize(state, original):
 
 
 def _unshard(state):
+    """After the real initialize_model_parallel: its groups are there, and are noted as who holds the same. A view of
+    the state as the program asked for it is kept. Then the library's globals are set to groups of one."""
     torch = sys.modules["torch"]
     distributed = torch.distributed
     for group in ("_MODEL_PARALLEL_GROUP", "_CONTEXT_PARALLEL_GROUP", "_TENSOR_AND_CONTEXT_PARALLEL_GROUP"):
@@ -144,6 +149,7 @@ def _on_state(state):
 
 
 def _unsharded(config):
+    """A configuration is whole once it is made. What the program passed to it stays in the program's own variables."""
     if getattr(config, "virtual_pipeline_model_parallel_size", None) is not None:
         seams.refuse_call(
             "a configuration with virtual pipeline stages", "has no seam: the program makes the chunks itself"
@@ -158,6 +164,8 @@ def _unsharded(config):
 
 
 def _after_init(owner):
+    """TransformerConfig inherits ModelParallelConfig's: only the outermost __post_init__ sets the sizes, once all have
+    been checked."""
     original = owner.__post_init__
 
     @functools.wraps(original)
@@ -196,6 +204,7 @@ def _on_data(data):
 
 
 def _on_random(random):
+    """Streams differ by tensor and expert rank where these hold different pieces. Here they hold the same."""
     original = random.model_parallel_cuda_manual_seed
 
     @functools.wraps(original)

@@ -71,6 +71,7 @@ def on_import(name, callback):
 
 
 def used(seam):
+    """A seam stood in for something. The log's header counts them: simulate.seams."""
     _used[seam] = _used.get(seam, 0) + 1
 
 
@@ -98,10 +99,12 @@ def settings():
 
 
 def module_of(frame):
+    """The name of the module whose code a frame runs, "" for none."""
     return frame.f_globals.get("__name__") or ""
 
 
 def is_library(name, libraries=_LIBRARIES):
+    """"torch.nn" is of "torch"; "torchvision" is not."""
     return any(name == library or name.startswith(library + ".") for library in libraries)
 
 
