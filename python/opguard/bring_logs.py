@@ -93,10 +93,12 @@ def serve(folders, requests=None, replies=None):
 
 
 def _is_of_logs(name, size):
+    """Logs and indexes of any size, small files of texts: a checkpoint that lies beside them is left where it is."""
     return name.endswith(_LARGE) or (name.endswith(_SMALL) and size <= SMALL_BYTES)
 
 
 def _bring_all(pool, pieces):
+    """All parts at once, in parts of PART_BYTES so that one large piece is fetched by several. -> bytes brought."""
     parts = [
         (folder, name, first, min(PART_BYTES, at + count - first))
         for folder, name, at, count in pieces

@@ -1,4 +1,8 @@
-"""The commands that pip puts on PATH: each becomes the program inside this package, under the name it was called by."""
+"""The commands that pip puts on PATH: each becomes the program inside this package, under the name it was called by.
+
+    opguard diff A B -- python train.py      this script, then execv: the same process is bin/opguard of the package
+
+Nothing of Python stays, so signals and exit codes are the program's."""
 import os
 import sys
 
@@ -14,6 +18,7 @@ def program():
 
 
 def main():
+    """sys.argv[0] stays the name that was called: an alias in PATH is what the program sees."""
     path = os.path.join(_PACKAGE, "bin", "opguard")
     try:
         os.execv(path, sys.argv)

@@ -29,6 +29,8 @@ def main(words):
 
 
 def parse(words):
+    """-> (options, the words behind them). Abbreviations are off: an option of the script's is not to be taken for one
+    of ours."""
     parser = argparse.ArgumentParser(prog="python -m opguard.launch", allow_abbrev=False, description="Record a script's training steps.")
     # Of --log torchrun would say that it might be --log-dir, though it stands behind our name.
     parser.add_argument("--record", "--log", dest="log", required=True, metavar="DIR", help="write the logs to this folder")

@@ -74,6 +74,8 @@ class Process:
 
 
 def _of_the_only(name):
+    """A property of Log that one process's log has, and several have not in common."""
+
     def value(self):
         if len(self.processes) != 1:
             raise AttributeError("these are the logs of %d processes: ask .processes[i].%s" % (len(self.processes), name))

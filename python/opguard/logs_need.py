@@ -1,4 +1,6 @@
-"""Libraries that a method needs, and that the program may not have."""
+"""Libraries that a method needs, and that the program may not have.
+
+    need("pyarrow.parquet", "to_parquet")      the module; or ImportError: to_parquet needs pyarrow, which ..."""
 
 import importlib
 

@@ -1,4 +1,9 @@
-"""A log's observations for Python: opguard.read_log(path).observations. The kinds and their fields: docs/formats/observations.md."""
+"""A log's observations for Python: opguard.read_log(path).observations. The kinds and their fields:
+docs/formats/observations.md.
+
+    for row in log.observations.of("api"):      row["fields"]["name"], row["step"], row["event"]
+
+Rows are made as they are asked for."""
 
 from opguard.logs_need import need
 

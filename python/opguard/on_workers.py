@@ -68,7 +68,9 @@ def _program():
 
 @contextlib.contextmanager
 def _workers(where):
-    """(what takes a command and gives a future, how many workers there are)"""
+    """(what takes a command and gives a future, how many workers there are).
+
+    A cluster that the program has begun is used and left alone; one that was begun here ends here."""
     if where == "threads":
         count = len(os.sched_getaffinity(0))
         with concurrent.futures.ThreadPoolExecutor(count) as pool:

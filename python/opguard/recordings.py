@@ -20,7 +20,10 @@ MODES = ("default", "full", "sketch", "trusted", "sdc", "model")
 
 
 class Recording:
-    """A context manager; start() and stop() by themselves are for callbacks."""
+    """A context manager; start() and stop() by themselves are for callbacks.
+
+    steps: (first, last), one number, None for all, or a text as "100..103". every: each k-th of them. marked: only
+    opguard.step() ends a step. rank: where the launcher's variables do not say it."""
 
     def __init__(self, log, steps=None, *, every=1, mode="default", first_step=0, rank=None, ring=0, on="nan,spike", marked=False, observe=False):
         if mode not in MODES:
@@ -42,6 +45,8 @@ class Recording:
         self.stop()
 
     def start(self, first_step=None):
+        """Begins to record, unless the process is recorded already. FileExistsError: the folder has a log of this rank,
+        from an earlier run. first_step: the number of the step that comes next."""
         from opguard import _rt
         from opguard.load import startup
         from opguard.record import recording
@@ -93,6 +98,7 @@ def of_restart(log, environment):
 
 
 def _refuse_used(log, rank):
+    """A second run in one folder would be read as further processes of the first."""
     try:
         names = os.listdir(log)
     except OSError:

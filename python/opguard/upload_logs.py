@@ -136,6 +136,8 @@ def serve(here, url, requests=None, replies=None):
 
 
 def _follow(upload, pool, over):
+    """While the program runs: whole segments. Where one fails it looks less and less often, every MOST_WAIT_S at
+    last."""
     wait = LOOK_S
     while not over.wait(wait):
         try:
@@ -160,6 +162,8 @@ def _finish(upload, pool):
 
 
 def _turn(name):
+    """When a file may go: segments 0, indexes 1, anything else 2, logs 3. A reader who sees a log then finds all of
+    it."""
     for turn, endings in enumerate((object_storage.SEGMENTS, object_storage.INDEXES)):
         if name.endswith(endings):
             return turn
@@ -167,6 +171,7 @@ def _turn(name):
 
 
 def _is_alive(process):
+    """Signal 0 asks only. EPERM says that it lives and is another user's."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

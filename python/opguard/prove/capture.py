@@ -2,12 +2,16 @@
 
     python -m opguard.prove.capture plan.py --out DIR [--dims hidden=16,heads=8] [--full [NAME=N,...]]
 
+    plan.py     DIMS = {"hidden": 4, "vocab": 5}; WORLD = 2
+                def logical(d): ...        {"state": {"w": tensor}, "tokens": {"ids": tensor}, "step": function}
+                def plan(rank, d): ...     the same of one rank's parts, and "place" where they are not the whole
+
 DIR gets logical.json, rank-0.json to rank-<n>.json, and plan.json last: where it is, the others are whole.
 Exit 0, or 3 with one line for a plan that cannot be used. Nothing is written elsewhere, not even bytecode.
 Counterexample: a deadlock is no bad input. No rank waits here; the checker finds it.
 
 It also runs as a file, by its path: the package opguard itself needs an extension that this command does not.
-"""
+The cost: a process a side, `--jobs` of them at a time, each of which makes one step at the dims."""
 
 import argparse
 import ast
@@ -31,13 +35,15 @@ from .problem import Problem, line_of_name, raised  # noqa: E402
 
 
 class Plan:
-    """The user's module, as far as it is known."""
+    """The user's module, as far as it is known: `tree` after parse(), `module` after load(). given: its path as the
+    user wrote it; path: absolute."""
 
     def __init__(self, given):
         self.given, self.path = given, os.path.abspath(given)
         self.tree = self.module = None
 
     def wrong(self, text, name=None):
+        """The problem at the line that defines `name`, at line 1 where there is none."""
         return Problem(text, None, line_of_name(self.tree, name) if name and self.tree else 1)
 
     def shown(self, file):
@@ -66,6 +72,8 @@ class Plan:
         return any(name in (getattr(node, "id", None), getattr(node, "attr", None), getattr(node, "name", None)) for node in ast.walk(self.tree))
 
     def load(self):
+        """Imports it as a script of its folder would be: the folder first on sys.path, its own name, no bytecode. It
+        may end in SystemExit, which is a problem of the plan's as any other error is."""
         sys.dont_write_bytecode = True
         sys.path.insert(0, os.path.dirname(self.path))
         sys.argv = [self.given]
@@ -81,6 +89,8 @@ class Plan:
             raise raised("import", None, error) from None
 
     def check(self):
+        """WORLD is a number of ranks, or names in DIMS whose product it is: ("dp", "tp"). Names are looked up once dims
+        are known."""
         for name, signature in (("logical", "logical(d)"), ("plan", "plan(rank, d)")):
             if not callable(getattr(self.module, name, None)):
                 raise self.wrong("no %s is defined" % signature, name)
@@ -103,6 +113,7 @@ class Plan:
         return [dims[name] for name in world]
 
     def _extents(self, table):
+        """A table of the module's, copied. A bool is no extent, although Python counts it as an integer."""
         found = getattr(self.module, table, None)
         if not isinstance(found, dict):
             raise self.wrong("no %s, a dict of extents, is defined" % table if found is None else "%s is no dict" % table, table)
@@ -156,6 +167,8 @@ class Plan:
 
 
 def capture(plan, options):
+    """The order matters: torch is imported behind parse(), patches come before the plan is loaded, and nothing is
+    computed before the sides are forked. The large dims are captured last, beside the small ones."""
     plan.parse()
     os.makedirs(options.out, exist_ok=True)
     os.environ["TORCHDYNAMO_DISABLE"] = "1"  # compiled code has the same meaning, but not the same operators

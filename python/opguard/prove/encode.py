@@ -1,10 +1,12 @@
 """Tensors, numbers and arguments as JSON.
 
-    x[:, 1:]  of a [4, 8] float32   {"t": [3, 1, [4, 7], [8, 1], "float32"]}
+    x[:, 1:]  of a [4, 8] float32   {"t": [3, 1, [4, 7], [8, 1], "float32"]}     storage 3, offset 1, sizes, strides
+    float("-inf")                   {"f": "-inf"}
+    dist.ReduceOp.SUM               {"reduce": "sum"}
 
 Tensors are told apart by storage, offset and strides, so that views and in-place writes need no rule.
 Storages are kept alive: the address of one that was freed would soon be another's.
-"""
+Counterexample: a sparse tensor has no storage that strides describe. It is {"other": "tensor of layout ..."}."""
 
 import math
 
@@ -104,6 +106,8 @@ class Storages:
         return {"t": [self.number(tensor), int(tensor.storage_offset()), sizes, strides, dtype_name(tensor.dtype)]}
 
     def argument(self, value):
+        """An argument of an operator as JSON; docs/formats/prove.md lists the objects. What has no meaning for the
+        checker (a device, a generator) is {"other": its name}. bool comes before int, whose subclass it is."""
         if isinstance(value, torch.Tensor):
             return self.tensor(plain(value))
         if isinstance(value, (list, tuple)):

@@ -10,6 +10,7 @@ import math
 
 
 def coordinates(rank, mesh):
+    """Rank 8 of a mesh [64, 16, 8] is [0, 1, 0]: the last axis is the fastest."""
     found = []
     for extent in reversed(mesh):
         found.insert(0, rank % extent)
@@ -18,6 +19,7 @@ def coordinates(rank, mesh):
 
 
 def number(at, mesh):
+    """The inverse of coordinates()."""
     rank = 0
     for coordinate, extent in zip(at, mesh):
         rank = rank * extent + coordinate

@@ -23,6 +23,8 @@ def local(tensor):
 
 
 def indices(shape, fake=False):
+    """The logical tensor as its own flat indices, [[0, 1], [2, 3]]: what a plan cuts from it says where the parts lie.
+    `fake`: a tensor of that shape on meta, without numbers."""
     if fake:
         return torch.empty(list(shape), dtype=torch.int64, device="meta")
     count = 1
@@ -64,6 +66,7 @@ def place(who, plan, built, name, tensor, shape, fake=False):
     full, held = indices(shape, fake), tuple(local(tensor).shape)
     function, slice_, own = built.get("place"), None, None
     if hasattr(tensor, "placements") and (function is None or tuple(tensor.shape) == tuple(shape)):
+        # `said` and `where`: who gave the slice, for a message that names it.
         said, where = "the placements of %r give" % name, where_defined(plan)
         if tuple(tensor.shape) != tuple(shape):
             raise Problem("%s: %r is a DTensor of %s, the model's is %s" % (who, name, list(tensor.shape), list(shape)), *where)
@@ -92,6 +95,7 @@ def place(who, plan, built, name, tensor, shape, fake=False):
 
 
 def _same(slice_, own, fake):
+    """Two slices; where there are no numbers their shapes alone tell."""
     return slice_.shape == own.shape and (fake or torch.equal(slice_, own))
 
 

@@ -21,6 +21,7 @@ class Problem(Exception):
         self.text, self.file, self.line = text, file, line
 
 
+# It is told as bad input, with the line that made the call: problem.raised().
 class NotCaptured(BaseException):
     """What a real run can do and the capture of one rank cannot. No Exception: a plan that catches those must not go on without it."""
 

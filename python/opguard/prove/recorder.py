@@ -51,6 +51,7 @@ def _refuse_gaps(name, args):
 
 
 def _flat(value):
+    """A tensor, or each of a list, as one row of its elements."""
     if isinstance(value, torch.Tensor):
         return value.view(-1)
     return [tensor.view(-1) for tensor in value] if isinstance(value, (list, tuple)) else value
@@ -80,6 +81,7 @@ _library = None  # lives as long as its kernel
 
 
 def _one_hot(tensor, num_classes=-1):
+    """What torch's one_hot gives, with its checks of the values."""
     if tensor.numel() and (int(tensor.min()) < 0 or 0 <= num_classes <= int(tensor.max())):
         raise RuntimeError("Class values must be non-negative and smaller than num_classes.")
     count = int(tensor.max()) + 1 if num_classes < 0 else num_classes
@@ -129,7 +131,10 @@ class Recorder(TorchDispatchMode):
         return False  # or torch would import its compiler, for 2.5 s in each rank, to say that this is not compiled
 
     def input(self, tensor):
-        """`tensor` is state or tokens. Its storage's other elements, if any, are constants: padding, or a neighbour in one buffer."""
+        """`tensor` is state or tokens. Its storage's other elements, if any, are constants: padding, or a neighbour in
+        one buffer.
+
+        Several inputs may lie in one storage: only once all its elements are inputs is nothing of it constant."""
         described = self._storages.tensor(tensor)
         if "t" in described:
             storage = self._storages.number(tensor)
@@ -190,6 +195,11 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _note(self, func, args, kwargs, described, named, inputs, outputs):
+        """An operator that has run: what it means for who is symbolic, and its node where the checker needs one.
+
+        In this order: empty() makes unwritten memory and no node; numbers that fill it whole make it constant again;
+        else all that it made or wrote is symbolic where something that it read is, or where it is a collective. A node
+        without anything unknown carries its values."""
         name = str(func)
         collective = name.startswith(_COLLECTIVES)
         mutated = _mutated(func, name, args, kwargs)
@@ -241,6 +251,8 @@ class Recorder(TorchDispatchMode):
         return entry
 
     def _add_group(self, func, args, kwargs, named):
+        """A functional collective names its group by a text, which means nothing outside: its ranks stand beside it as
+        _group."""
         for position, argument in enumerate(func._schema.arguments):
             if argument.name == "group_name":
                 named["_group"] = encode.group_ranks(args[position] if position < len(args) else kwargs["group_name"])
@@ -250,6 +262,8 @@ class Recorder(TorchDispatchMode):
         return any(not encode.has_storage(tensor) or self._storages.number(tensor) in self._symbolic for tensor in tensors)
 
     def _is_view(self, func, inputs, made, mutated):
+        """Does it show memory that was there, and write none? A transposed tensor is one; a conjugated one means other
+        numbers and is none."""
         if not all(encode.has_storage(tensor) for tensor in inputs + made):
             return False
         if any(tensor.is_conj() or tensor.is_neg() for tensor in made):
@@ -268,9 +282,12 @@ class Recorder(TorchDispatchMode):
 
     @staticmethod
     def _elements(tensor):
+        """How many elements of the tensor's type its storage holds, seen or not."""
         return tensor.untyped_storage().nbytes() // tensor.element_size()
 
     def _note_if_unknown(self, tensor):
+        """A storage that nothing symbolic wrote is a constant as it is now, before its first reader runs. Once for
+        each."""
         storage = self._storages.number(tensor)
         if storage not in self._symbolic and storage not in self._known:
             self._known.add(storage)
@@ -299,6 +316,7 @@ class Recorder(TorchDispatchMode):
         return metadata[_AT]
 
     def _stack(self, lines):
+        """The number of a list of lines in `stacks`, each of which is written once."""
         if lines not in self._stack_numbers:
             self._stack_numbers[lines] = len(self.stacks)
             self.stacks.append([list(line) for line in lines])

@@ -45,7 +45,11 @@ def line_of(file, number):
 
 
 class Case:
-    """What was refuted, and from which input."""
+    """What was refuted, and from which input: the fields of case.json.
+
+    plan: the plan's file, beside this one. dims, world, names: as in plan.json. values: {input: the model's numbers,
+    flat}. difference: {"output", "rank", "logical_index", "plan_index", "logical", "plan", "position"}; None for a
+    deadlock."""
 
     def __init__(self):
         with open(os.path.join(HERE, "case.json"), encoding="utf-8") as file:
@@ -65,13 +69,18 @@ class Case:
 
 
 class Process:
-    """One side, in the process that is its own. rank None: the model."""
+    """One side, in the process that is its own. rank None: the model.
+
+    found: {"value": the number} and "done", or "raised" [file, line, words], or "waits" [file, line]. over: the step
+    has ended, well or not, and nobody waits any more."""
 
     def __init__(self, case, rank, options):
         self.case, self.rank, self.options = case, rank, options
         self.found, self.over = {}, False
 
     def run(self):
+        """Builds the side, puts the case's numbers in, steps, and tells. The seeds are those of the capture, so that
+        what a plan draws as it is built is the same."""
         import torch
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -118,6 +127,8 @@ class Process:
                 held.copy_(torch.tensor(part, dtype=torch.float64).reshape(held.shape))
 
     def _read(self, placement, outputs):
+        """The one number that differs, on the model and on the rank that has it. In its own order on each side: two
+        indices."""
         wrong = self.case.difference
         if wrong is None or self.rank not in (None, wrong["rank"]):
             return
@@ -229,6 +240,7 @@ def start(case, options, side, folder):
 
 
 def number_line(case, who, found):
+    """"rank 1: loss is 0.25", or "rank 1: done" for one that has no such output."""
     if "value" in found:
         return "%s: %s is %.9g" % (who, case.difference["output"], found["value"])
     return "%s: done" % who
@@ -247,7 +259,9 @@ def fate_line(who, found):
 
 
 def compare(case, options, dtype):
-    """Both sides: 0 as predicted, 1 not, 3 not run."""
+    """Both sides: 0 as predicted, 1 not, 3 not run. -> (code, lines to print).
+
+    A number is as predicted within CLOSE of the larger of the two predicted ones."""
     options.dtype, options.numbers = dtype, True
     with tempfile.TemporaryDirectory() as folder:
         logical = start(case, options, "logical", folder)[0]

@@ -1,11 +1,17 @@
-"""What `opguard prove --rules` runs in Python: each operator that has a meaning, on random float64 numbers, with its gradients.
+"""What `opguard prove --rules` runs in Python: each operator that has a meaning, on random float64 numbers, with its
+gradients.
 
     python rules.py --out DIR
 
+    Case("multiply, divide", lambda x, y: (x * y, x / y), [(2, 3), (2, 3)])
+    rule-1.json      its nodes as a plan's; "values": {"x": [...], "y": [...]};
+                     "expected": {"out0": ..., "out1": ..., "grad0": ..., "grad1": ...} as torch has computed them
+
 DIR gets rule-<n>.json, a side's file as capture.py writes it, with what the inputs held ("values") and what torch
-computed ("expected"). Of a collective it gets collective-<n>-rank-<r>.json, a file for each rank. rules.json comes last,
-with their names and what gloo's processes gave. The checker computes the same from its meanings.
-"""
+computed ("expected"). Of a collective it gets collective-<n>-rank-<r>.json, a file for each rank. rules.json comes
+last, with their names and what gloo's processes gave. The checker computes the same from its meanings.
+
+Counterexample: one agreement on random numbers proves no meaning. It finds a wrong sign, order or dimension."""
 
 import argparse
 import json
@@ -31,11 +37,13 @@ FAMILIES = (rules_elementwise, rules_reductions, rules_places, rules_networks, r
 
 
 def cases():
+    """All cases in one order: the seed is set once, so each has the same numbers in every run."""
     for family in FAMILIES:
         yield from family.cases()
 
 
 def write(case, path):
+    """One case as its file. allow_nan=False: a number that JSON has no word for would be a mistake in the case."""
     found, outputs = recorded(case.step, {**case.state, **case.tokens})
     found.update(name=case.name, near=case.near, tokens={name: SIZE for name in case.tokens})
     found["expected"] = {name: tensor.detach().double().reshape(-1).tolist() for name, tensor in outputs.items()}

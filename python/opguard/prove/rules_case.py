@@ -1,4 +1,7 @@
-"""One case of rules.py: a computation on random numbers and tokens, and its gradients."""
+"""One case of rules.py: a computation on random numbers and tokens, and its gradients.
+
+    Case("atan2", torch.atan2, [(2, 3), (2, 3)])              x, y; outputs out0, grad0 (of x), grad1 (of y)
+    Case("embedding", lambda x, i: ..., [(5, 3)], [(2, 3)])   x, and a token i of [2, 3], from 0 to 4"""
 
 import warnings
 
@@ -10,12 +13,17 @@ SIZE = 5  # values that a token may take
 
 
 def numbers_of(*shape, positive=False):
+    """Random numbers; positive ones are at least 0.25, away from where a root or a logarithm ends."""
     x = torch.randn(*shape, dtype=torch.float64)
     return x.abs() + 0.25 if positive else x
 
 
 class Case:
-    """Numbers x, y, ... of shapes, tokens i, j, ... of shapes; what is computed of them. Differentiated where it can be."""
+    """Numbers x, y, ... of shapes, tokens i, j, ... of shapes; what is computed of them. Differentiated where it can
+    be.
+
+    near: how far the checker's number may lie from torch's, relative to that or to 1. gradients=False: nothing is
+    differentiated. What is differentiated is the sum of the squared outputs, each output with another weight."""
 
     def __init__(self, name, compute, shapes=(), tokens=(), positive=False, gradients=True, near=1e-9):
         self.name, self.compute, self.gradients, self.near = name, compute, gradients, near

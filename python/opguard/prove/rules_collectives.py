@@ -28,10 +28,13 @@ def case(name, settings=SETTINGS, lacking=None):
 
 
 def member(group, place):
+    """The global rank of a place in the group: most of torch's functions take the first, and cases think in the
+    second."""
     return dist.get_global_rank(group, place)
 
 
 def _reducing():
+    """Every reduction by each of its functions. gloo has no `avg`, and says so."""
     for name, op in REDUCTIONS.items():
         lacking = "AVG" if name == "avg" else None
         @case("all_reduce by %s" % name, lacking=lacking)
@@ -327,6 +330,7 @@ def _(r, n, g, x, y):
 
 
 def _gradients(outputs, *inputs):
+    """Outputs and the gradients of their weighed squares: each rank's own loss, as in training."""
     total = sum((output * output * (k + 1.5)).sum() for k, output in enumerate(outputs))
     return [output.detach() for output in outputs] + list(torch.autograd.grad(total, inputs))
 

@@ -1,4 +1,9 @@
-"""Cases of rules.py: element by element, and activations."""
+"""Cases of rules.py: element by element, and activations.
+
+    Case("elu, celu, selu", ..., [M])      x of [2, 3]; an output for each of them, and one for elu in place
+
+Where an operator is a question (`x < y`, rounding, signs) there is no gradient to compare. Tokens are whole numbers: of
+them floor, ceil and the like are known for each value."""
 
 import math
 
@@ -8,7 +13,7 @@ import torch.nn.functional as F
 from .rules_case import Case
 
 A = torch.ops.aten
-M = (2, 3)
+M = (2, 3)  # the shape of most inputs
 
 
 def _arithmetic():

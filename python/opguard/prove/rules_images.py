@@ -1,4 +1,9 @@
-"""Cases of rules.py: convolutions, pools, padding and resizing."""
+"""Cases of rules.py: convolutions, pools, padding and resizing.
+
+    Case("conv2d of groups", ..., [(1, 4, 3, 3), (4, 2, 2, 2), (4,)])      image, weight, bias
+
+Strides, borders and dilations are chosen so that windows do not come out even. Counterexample: an operator that only a
+GPU has is not among them, as everything runs on the processor."""
 
 import torch
 import torch.nn.functional as F

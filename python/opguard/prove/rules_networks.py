@@ -1,4 +1,9 @@
-"""Cases of rules.py: soft maxima, losses, normalisation, attention, embeddings in bags."""
+"""Cases of rules.py: soft maxima, losses, normalisation, attention, embeddings in bags.
+
+    Case("nll_loss", ..., [(3, SIZE)], [(3,)])      x: rows of SIZE numbers; i: a token a row, the row's target
+
+A target is a token: what the loss is of each value is compared at the one that was drawn. Attention runs as its kernel
+and, by sdpa_kernel(MATH), as the operators that it is made of: two meanings, one result."""
 
 import torch
 import torch.nn as nn
@@ -42,6 +47,7 @@ def _norms():
 
 
 def _running(x, mean, spread):
+    """Batch norm's running statistics, which are written in place by several operators of ATen."""
     spread = spread.square() + 0.5
     found, kept = [], []
     for norm in (lambda m, v: F.batch_norm(x, m, v, None, None, True, 0.3), lambda m, v: A._native_batch_norm_legit(x, None, None, m, v, True, 0.3, 1e-5)[0], lambda m, v: A._batch_norm_with_update(x, None, None, m, v, 0.3, 1e-5)[0]):
@@ -69,6 +75,7 @@ def _attention():
 
 
 def _multi_head(x):
+    """The layer's own weights are constants of the case: the seed makes them the same when its step is recorded."""
     torch.manual_seed(1)
     return nn.MultiheadAttention(4, 2, dtype=x.dtype)(x, x, x)
 

@@ -1,4 +1,9 @@
-"""Cases of rules.py: what moves, copies of views, look-ups and what is put at places."""
+"""Cases of rules.py: what moves, copies of views, look-ups and what is put at places.
+
+    Case("indices by tokens", lambda x, i: (x[i], ...), [W], [(3,)])      a place that is known for each value of i
+    Case("known indices", lambda x: (x[OTHERS], ...), [W])                a place that is a constant of the step
+
+Views are mostly doubled, so that an operator reads them."""
 
 import torch
 import torch.nn.functional as F
@@ -6,8 +11,8 @@ import torch.nn.functional as F
 from .rules_case import SIZE, Case
 
 A = torch.ops.aten
-M = (2, 3, 4)
-W = (SIZE, 3)
+M = (2, 3, 4)  # three sizes, so that no two dimensions can be mistaken for one another
+W = (SIZE, 3)  # rows that a token can name
 PLACES, OTHERS = torch.tensor([1, 3]), torch.tensor([2, 0, 2])
 
 

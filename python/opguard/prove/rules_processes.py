@@ -34,6 +34,7 @@ def inputs_of(number, rank, size):
 
 
 def _group(ranks, processes):
+    """The group of a case. sort_ranks=False keeps the order of its ranks, where torch would sort them otherwise."""
     if ranks == tuple(range(processes)):
         return dist.group.WORLD
     unsorted = {"sort_ranks": False} if "sort_ranks" in inspect.signature(dist.new_group).parameters else {}
@@ -57,6 +58,7 @@ def _ran(function, group, state):
 
 
 def _real(rank, processes, folder):
+    """One of gloo's processes: all cases of so many processes, one after the other. They find one another by a file."""
     dist.init_process_group("gloo", rank=rank, world_size=processes, init_method="file://%s/store-%d" % (folder, processes), timeout=datetime.timedelta(seconds=SECONDS))
     groups = {}
     found = {}
@@ -72,6 +74,8 @@ def _real(rank, processes, folder):
 
 
 def _captured(rank, processes, folder):
+    """One rank under the fake group, as a plan's rank is captured. A case that cannot be captured is told in its
+    file."""
     world.before_plan()
     world.start(rank, processes)
     groups = {}
@@ -91,6 +95,8 @@ def _captured(rank, processes, folder):
 
 
 def _fork(function, *args):
+    """The child's process number. What the child raises is printed, and it ends with 1; it runs nothing of the
+    parent's."""
     warnings.simplefilter("ignore")  # that names of collectives are old ones
     sys.stdout.flush()
     sys.stderr.flush()
@@ -126,6 +132,10 @@ def write(folder):
 
 
 def _about(folder, number, one, failed):
+    """What rules.json says of a case: "expected" with each rank's numbers, "lacking" why gloo has none, "raised" for a
+    mistake.
+
+    Only where every rank that raised said what the case allows it is lacking."""
     name, processes, _, _, lacking = one
     about = {"name": name, "world": processes}
     if processes in failed:

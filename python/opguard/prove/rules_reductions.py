@@ -1,4 +1,9 @@
-"""Cases of rules.py: sums, norms, orders, products of matrices."""
+"""Cases of rules.py: sums, norms, orders, products of matrices.
+
+    Case("orders by a token", lambda x, i: (shifted(i).sort(-1).values * x, ...), ...)      known for each i
+
+An order of random numbers is no number that can be compared: the checker takes it as unknown. So orders are asked of
+values that depend on a token, or on nothing."""
 
 import math
 

@@ -1,4 +1,9 @@
-"""Cases of rules.py: lists of tensors, fused optimizers, the scale of a loss."""
+"""Cases of rules.py: lists of tensors, fused optimizers, the scale of a loss.
+
+    Case("fused AdamW", _fused(o.AdamW, lr=0.1, weight_decay=0.2), [M, M])      two steps, with gradients given
+
+Compared are the weights and what the optimizer keeps of each (momentum, squares). Two steps, so that a first step's
+special case is left."""
 
 import torch
 
@@ -15,6 +20,7 @@ def _lists():
 
 
 def _in_place(ours, theirs):
+    """Each operator writes a list of tensors; what they leave is the result."""
     torch._foreach_mul_(ours, 0.5)
     torch._foreach_add_(ours, theirs, alpha=0.1)
     torch._foreach_addcmul_(ours, theirs, theirs, 2.0)
@@ -25,6 +31,8 @@ def _in_place(ours, theirs):
 
 
 def _fused(optimizer, steps=2, **how):
+    """step(x, y): two weights, whose gradients are made of the other input: no backward pass is needed."""
+
     def step(x, y):
         weights = [x.clone().requires_grad_(), y.clone().requires_grad_()]
         by = optimizer(weights, fused=True, **how)

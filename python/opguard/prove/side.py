@@ -1,7 +1,11 @@
-"""One side of a proof: the logical model or one rank's part of the plan, built and stepped once in a process of its own.
+"""One side of a proof: the logical model or one rank's part of the plan, built and stepped once in a process of its
+own.
+
+    Side(module, None, dims).capture(...)              logical(d), for the names and shapes that ranks have to have
+    Side(module, 1, dims, world=2, names=...)          plan(1, d), its parts placed in the model's
 
 DTensor keeps offsets of the first rank that it sees in caches. Two ranks in one process would take each other's place.
-"""
+A side is forked and not spawned: torch is imported and the plan loaded already."""
 
 import contextlib
 import json
@@ -64,6 +68,8 @@ class Side:
         return Problem(text, *where_defined(self.function))
 
     def _build(self):
+        """Calls logical() or plan(), and looks at what comes back before a step is made of it: a dict of state, tokens
+        and step."""
         try:
             built = self.function(self.dims) if self.rank is None else self.function(self.rank, self.dims)
         except BaseException as error:  # SystemExit too: the rank did not get to its step
@@ -82,6 +88,7 @@ class Side:
         return built
 
     def _inputs(self, built):
+        """{name: ("state" or "token", tensor)}. A rank's names have to be the model's; it may lack some."""
         found = {}
         for key, kind in (("state", "state"), ("tokens", "token")):
             for name, tensor in built[key].items():
@@ -103,6 +110,10 @@ class Side:
         return found
 
     def _step(self, step, recorder, inputs):
+        """The step, recorded. -> (outputs described, places of those that are DTensors cut otherwise than their name).
+
+        Anomaly mode notes for each autograd node which lines made it. An output None is left out: a rank may not have
+        it."""
         world.watch_reads(recorder)
         world.watch_backwards(recorder)
         world.let_pipelines_start()
@@ -158,6 +169,7 @@ def _installed_modules():
 
 
 def _attempt(side, path):
+    """What the parent reads: names, newly imported modules and the plan's files, or the problem as three values."""
     before = set(sys.modules)
     try:
         names = side.capture(path)

@@ -23,6 +23,7 @@ _OBJECTS = ("all_gather_object", "gather_object", "broadcast_object_list", "scat
 
 
 def start(rank, world):
+    """A rank of so many, by the variables that torchrun would have set and a process group that moves nothing."""
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world))
     dist.init_process_group("fake", rank=rank, world_size=world, store=FakeStore())
     _let_ddp_reduce()

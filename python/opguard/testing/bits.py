@@ -26,6 +26,7 @@ def leaves(value, name="out"):
 
 
 def _take(value, name, found, above):
+    """One value into `found`. `above`: ids of what holds it, since a container that holds itself has no end."""
     if id(value) in above:
         raise CannotCompare("%s holds itself" % name)
     inside = above + (id(value),)
@@ -61,6 +62,7 @@ def _is_own_object(value):
 
 
 def _of_numpy(value, name):
+    """An array of numbers as a tensor of its own memory; numpy is not imported for it."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and value.dtype.kind in "biufc":
         return torch.from_numpy(numpy.array(value, order="C"))
@@ -88,6 +90,7 @@ def readable(tensor, name):
 
 
 def is_plain(tensor):
+    """Whether readable() would take it, without the words."""
     try:
         return readable(tensor, "") is tensor
     except CannotCompare:
@@ -118,6 +121,7 @@ def raw(tensor):
 
 
 def same(a, b):
+    """Bit for bit; types count, so True is not 1 and 1 is not 1.0."""
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         return a.dtype == b.dtype and a.shape == b.shape and torch.equal(raw(a), raw(b))
     if type(a) is not type(b):
@@ -126,6 +130,7 @@ def same(a, b):
 
 
 def _number(value):
+    """A float by its bytes: 0.0 and -0.0 are two, a NaN equals its like."""
     if isinstance(value, float):
         return struct.pack("<d", value)
     if isinstance(value, complex):
@@ -176,11 +181,13 @@ def _type(tensor):
 
 
 def _beside(a, b):
+    """Of two types, one shape: are they the same numbers? 1.5 in bfloat16 is 1.5 in float32."""
     wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
     return ", equal as numbers" if torch.equal(a.to("cpu", wide), b.to("cpu", wide)) else ", and other numbers"
 
 
 def _apart(a, b, rows):
+    """"; at most 1.79e-07 apart" over the elements that differ; "" where that says nothing, as of integers."""
     if a.numel() < 2 or not a.dtype.is_floating_point:
         return ""
     gap = (a.detach().cpu().double() - b.detach().cpu().double()).abs().reshape(-1)[rows]
@@ -189,6 +196,7 @@ def _apart(a, b, rows):
 
 
 def _hex(tensor, index):
+    """An element's bytes, the most significant first."""
     return "0x" + bytes(raw(tensor)[index].flip(0).tolist()).hex()
 
 

@@ -44,14 +44,17 @@ class Observer(contextlib.AbstractContextManager):
             self.hook.remove()
 
     def add(self, name, value):
+        """A value under a name, taken apart, each leaf kept small."""
         self.found += [(path, small(leaf)) for path, leaf in bits.leaves(value, name)]
 
     def backward(self, roots):
+        """Losses as a backward pass begins: what the engine is given, whoever calls it."""
         for number, root in enumerate(roots):
             self.add("loss of backward pass %d%s" % (self.passes, "" if len(roots) == 1 else "[%d]" % number), root)
         self.passes += 1
 
     def stepped(self, optimizer, args, kwargs):
+        """All parameters of the optimizer after its step, by their names in the modules that the test reaches."""
         for number, group in enumerate(optimizer.param_groups):
             for place, parameter in enumerate(group["params"]):
                 name = self.names.get(id(parameter), "group %d, parameter %d" % (number, place))
@@ -60,6 +63,8 @@ class Observer(contextlib.AbstractContextManager):
 
 
 class _Engine:
+    """Stands for torch's engine while a test runs: run_backward tells the roots, all else goes through."""
+
     def __init__(self, engine, observer):
         self.engine, self.observer = engine, observer
 
@@ -72,6 +77,7 @@ class _Engine:
 
 
 def small(leaf):
+    """What is kept of a leaf: a copy, or of more than _WHOLE elements its type, shape and og1 fingerprint."""
     if not isinstance(leaf, torch.Tensor):
         return leaf
     if leaf.numel() <= _WHOLE:
@@ -126,6 +132,8 @@ def begin(before, seed, deterministic):
 
 
 def _look(body, roots, before, seed, deterministic):
+    """(text, pivot): two further runs, recorded. A difference that is not there then comes and goes: up to _RECORDINGS
+    pairs are tried."""
     for _ in range(_RECORDINGS):
         found = []
 

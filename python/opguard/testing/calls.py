@@ -1,8 +1,12 @@
 """Records one call of a function into a log, without any change to its source.
 
-A TorchFunctionMode sees every function of torch that the call makes, wherever it stands. Each goes through the same probe as an
-instrumented source's: opguard._rt reads its arguments, results and autograd nodes. The boundary is the function's name, so that
-two functions that share no line still have `softmax` and `matmul` in common. Which line it was is kept here, call by call.
+    y = torch.softmax(x, -1)      an event `softmax`; sites has its line under ("softmax", "forward", 0)
+    y = x.softmax(-1)             in b: the same boundary, so the two can be paired
+
+A TorchFunctionMode sees every function of torch that the call makes, wherever it stands. Each goes through the same
+probe as an instrumented source's: opguard._rt reads its arguments, results and autograd nodes. The boundary is the
+function's name, so that two functions that share no line still have `softmax` and `matmul` in common. Which line it was
+is kept here, call by call.
 
 Counterexample: what a C++ extension computes behind one call of its own is seen as nothing, or as its torch.ops call.
 The cost: some microseconds a call, and a pass over each tensor."""
@@ -81,6 +85,7 @@ class Calls(TorchFunctionMode):
         return self.record(name, frame, func, args, kwargs)
 
     def record(self, name, frame, func, args, kwargs):
+        """The call, through a probe of its name. Also where it raises it has ended, and an occurrence is counted."""
         site, phase = self.site(frame), _PHASES[_rt.phase()]
         try:
             return _rt.probe(name, func)(*args, **kwargs)
@@ -89,6 +94,8 @@ class Calls(TorchFunctionMode):
             self.ended[name, phase] += 1
 
     def site(self, frame):
+        """The innermost frame outside of torch and us and, if that is in an installed package, the first one outside of
+        those."""
         innermost = None
         while frame is not None:
             path = frame.f_code.co_filename
@@ -140,6 +147,8 @@ def _size(operand):
 
 
 def _flipped(func):
+    """The function with its first two arguments the other way round: what it computes is the same, what is recorded
+    first is not."""
     return lambda second, first: func(first, second)
 
 
@@ -164,6 +173,7 @@ def record_call(folder, call):
 
 
 def _names_of(call):
+    """Names of parameters for the log: those that the call's `names` has, by id."""
     names = getattr(call, "names", {})
     return lambda tensors: [names.get(id(tensor)) for tensor in tensors]
 
@@ -195,6 +205,7 @@ def _apply(calls, function, *args, **kwargs):
 
 @contextlib.contextmanager
 def _put(owner, name, value):
+    """owner.name is `value` for a while. By the table of the class itself, so that a classmethod is put back as one."""
     before = owner.__dict__[name]
     setattr(owner, name, value)
     try:

@@ -1,4 +1,8 @@
-"""The fixture opguard_certify: `opguard certify` of the repository under test, and its report as the failure."""
+"""The fixture opguard_certify: `opguard certify` of the repository under test, and its report as the failure.
+
+    opguard_certify("default path", against="main")      yes: what --json says; no, or could not tell: the test fails
+
+The command runs as a process of its own, so that nothing of the test session's state comes into its runs."""
 
 import json
 import os

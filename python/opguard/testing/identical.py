@@ -1,4 +1,11 @@
-"""assert_bit_identical: two calls from one state, compared; where they differ, recorded and followed back (pivot.py)."""
+"""assert_bit_identical: two calls from one state, compared; where they differ, recorded and followed back (pivot.py).
+
+    state as it was    fn_a(copies of the arguments), backward    its results, gradients, what it left
+    state as it was    fn_b(copies of the arguments), backward    the same, compared name by name
+    they differ        each once more, to see whether it repeats itself; then both recorded
+
+Counterexample: a function that draws from a generator of its own making is seeded by nobody, and differs from itself.
+That is said, and the place where its two runs part. The cost: two runs, and up to four more where bits differ."""
 
 import contextlib
 import copy
@@ -87,12 +94,15 @@ def listed(differing):
 
 
 def _run(call, before, watched=contextlib.nullcontext()):
+    """One run from the state that was kept."""
     before.restore()
     return call.run(watched)
 
 
 class Call:
-    """fn(*args, **kwargs), to be run as often as wanted."""
+    """fn(*args, **kwargs), to be run as often as wanted.
+
+    roots: modules that it reaches and that no other of them holds. Their parameters and buffers are its state."""
 
     def __init__(self, fn, args, kwargs, backward):
         if not callable(fn):
@@ -120,7 +130,10 @@ class Call:
         return {id(tensor): name for name, tensor in self.state()}
 
     def run(self, watched):
-        """[(name, value)] of all that it gives and leaves; the values are copies. watched: around what is the program's."""
+        """[(name, value)] of all that it gives and leaves; the values are copies. watched: around what is the
+        program's.
+
+        A call that has left gradients behind has made its backward pass itself; then none is made here."""
         args, kwargs = copied((self.args, self.kwargs))
         state = self.state()
         gradients = {name: tensor.grad for name, tensor in state}
@@ -203,6 +216,7 @@ def copied(value, memo=None):
 
 
 def _title(fn):
+    """What a function is called in a failure: "reference", "lambda of line 12", "compiled Net"."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     if isinstance(getattr(fn, "__wrapped__", None), types.FunctionType) and not hasattr(fn, "_torchdynamo_orig_callable"):

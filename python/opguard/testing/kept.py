@@ -38,6 +38,7 @@ def reached(*roots):
 
 
 def _inside(value):
+    """What an object holds that a call may change. Of a tensor nothing more: its memory is kept as a whole."""
     if isinstance(value, torch.Tensor):
         return ()
     if isinstance(value, functools.partial):
@@ -68,6 +69,9 @@ def _libraries():
 
 
 def _of_function(function):
+    """What a function reaches: its closure, defaults, and those globals that its code names and that hold state.
+
+    Of a library's function the closure and what it wraps alone: its globals are the library's."""
     if (function.__module__ or "").partition(".")[0] in _libraries():
         return (getattr(function, "__wrapped__", None),) + tuple(_cells(function))
     named = [function.__globals__.get(name) for name in _names(function.__code__)]
@@ -90,6 +94,7 @@ def _is_own(value, function):
 
 
 def _names(code):
+    """Names that the code asks for, also in functions and comprehensions that are written inside of it."""
     found = list(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -98,7 +103,11 @@ def _names(code):
 
 
 class Kept:
-    """What was reached from `roots`, as it is now; restore() as often as wanted."""
+    """What was reached from `roots`, as it is now; restore() as often as wanted.
+
+    tensors: (tensor, its memory, a copy, requires_grad, gradient, a copy of that). tables: dicts, lists and objects'
+    __dict__ with what they held. Memory is written back in place, so that views and optimizers' references stay
+    good."""
 
     def __init__(self, *roots):
         self.tensors, self.tables, self.generators, self.arrays = [], [], [], []
@@ -117,6 +126,7 @@ class Kept:
         self.flags = _flags()
 
     def keep_tensor(self, tensor):
+        """A tensor whose bits cannot be read is not kept: what a call does to it stays."""
         if torch.nn.parameter.is_lazy(tensor) or not bits.is_plain(tensor):
             return
         gradient = tensor.grad if tensor.is_leaf else None
@@ -125,6 +135,7 @@ class Kept:
                                  None if gradient is None else gradient.detach().clone()))  # fmt: skip
 
     def restore(self):
+        """Tables first: a parameter that the call has replaced is there again before its memory is written."""
         with torch.no_grad():
             for table, values in self.tables:
                 _put(table, values)
@@ -163,6 +174,7 @@ def _copy(container):
 
 
 def _put(table, values):
+    """The container as it was, the same object; written only where it differs."""
     if isinstance(table, dict):
         if list(table) != list(values) or any(table[key] is not values[key] for key in values):
             table.clear()

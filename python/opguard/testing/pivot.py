@@ -1,7 +1,13 @@
 """Two recorded calls -> the first operator where they part, in the lines of both.
 
-The comparison is `opguard align`'s: values are followed back through the calls, so nothing needs to match by source. What it
-answers by boundary, phase and occurrence is a key of `Calls.sites`."""
+    they part first at softmax in a, amax in b, forward: from equal values on, other operators
+      a  test_attention.py:7:7: in reference
+            p = torch.softmax(s, dim=-1)
+                ^~~~~~~~~~~~~~~~~~~~~~~~
+
+The comparison is `opguard align`'s: values are followed back through the calls, so nothing needs to match by source.
+What it answers by boundary, phase and occurrence is a key of `Calls.sites`. Counterexample: in a session that is
+recorded itself nothing is looked for."""
 
 import json
 import linecache
@@ -59,6 +65,7 @@ def _meanwhile(pivot, candidates):
 
 
 def _site_of(pivot, side, known):
+    """Of a backward node the line of its forward operator, whose phase and occurrence the answer has too."""
     forward = side.get("forward")
     phase, occurrence = (forward["phase"], forward["occurrence"]) if forward else (pivot["phase"], side["occurrence"])
     return known.get((side["boundary"], phase, occurrence))
@@ -101,6 +108,8 @@ def _kind(pivot):
 
 
 def _side(side, event, instead):
+    """The lines of one side: its place, or that it has no such operator and where it parts next. Puts the place into
+    the event too."""
     if event is None and instead is None:
         return ["  %s  has no such operator" % side]
     if event is None:
@@ -139,6 +148,7 @@ def _shown(path):
 
 
 def _slots(pivot):
+    """At most four tensors that differ, by type and shape, and arguments that do."""
     lines = []
     scalars = [side and side["scalars"] for side in (pivot["a"], pivot["b"])]
     if pivot["kind"] == "scalar" or (scalars[0] != scalars[1] and all(scalars)):

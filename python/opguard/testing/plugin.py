@@ -15,6 +15,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    """A mark with wrong options ends the session before a test has run."""
     for item in items:
         mark = item.get_closest_marker("bitwise")
         if mark is not None:
@@ -22,6 +23,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _options(item, mark):
+    """The mark's options, with the defaults. UsageError names the test."""
     given = dict(mark.kwargs)
     wrong = [name for name in given if name not in _OPTIONS]
     if mark.args or wrong:
@@ -45,6 +47,8 @@ def _is_unittest(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
+    """Instead of pytest's own call for marked tests; None hands any other on. What fixtures gave is the state that is
+    put back between runs. A test's own failure passes through as it is."""
     mark = pyfuncitem.get_closest_marker("bitwise")
     if mark is None:
         return None
