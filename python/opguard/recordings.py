@@ -22,8 +22,10 @@ MODES = ("default", "full", "sketch", "trusted", "sdc", "model")
 class Recording:
     """A context manager; start() and stop() by themselves are for callbacks.
 
-    steps: (first, last), one number, None for all, or a text as "100..103". every: each k-th of them. marked: only
-    opguard.step() ends a step. rank: where the launcher's variables do not say it."""
+        steps     (first, last), one number, None for all, or a text as "100..103"
+        every     each k-th of them
+        marked    only opguard.step() ends a step
+        rank      where the launcher's variables do not say it"""
 
     def __init__(self, log, steps=None, *, every=1, mode="default", first_step=0, rank=None, ring=0, on="nan,spike", marked=False, observe=False):
         if mode not in MODES:

@@ -92,8 +92,8 @@ def _plain(values):
 
 
 def _enter(ring, values, numbers, text):
-    """The operator of a site begins. The inputs' versions and nodes are kept until `leave` has the same token: what has
-    another version then was written, and what stands behind a node of `history` is not this site's."""
+    """The operator of a site begins. The inputs' versions and nodes are kept until `leave` comes with the same token.
+    What has another version by then was written. What stands behind a node of `history` is not this site's."""
     if _is_fake(ring):
         return  # dynamo asks for the shapes of the results
     token, _, flags = text.split(";", 4)[1:4]
@@ -185,8 +185,8 @@ class _NodeHook:
 
 
 def _end(ring, values, numbers, text):
-    """The event is made. What comes back tells its number to the backward graph: as a value on the processor, elsewhere
-    by the address of a tensor that autograd keeps as long as its backward may run."""
+    """The event is made. What comes back tells its number to the backward graph. On the processor that is its value;
+    elsewhere it is the address of a tensor, which autograd keeps as long as its backward may run."""
     index = _rt.graph_leave(ring, values, numbers, text)
     if ring.device.type in BY_VALUE:
         return torch.scalar_tensor(index, dtype=torch.int64)

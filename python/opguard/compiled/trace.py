@@ -108,9 +108,10 @@ class PlaceVariable(_StandIn):
 
 
 class ItemsVariable(IteratorVariable):
-    """iter(og(id, x)): each item is an event of the site. whole: x where it is a tensor, which each step reads.
-    own_items: x is a list, tuple or dict, whose items are read as they are. The last step, which raises StopIteration,
-    has no event."""
+    """iter(og(id, x)): each item is an event of the site. The last step, which raises StopIteration, has none.
+
+        whole        x where it is a tensor, which each step reads
+        own_items    x is a list, tuple or dict, whose items are read as they are"""
 
     _nonvar_fields = {"boundary", "own_items", "flags", *IteratorVariable._nonvar_fields}
 

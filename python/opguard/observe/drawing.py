@@ -27,8 +27,10 @@ _got = {}  # id(a state that the program took) -> the state: to set it again is 
 class Generator:
     """One of the three process-wide generators: python's, numpy's old one, torch's on the processor.
 
-    sites: distinct places that drew while it was unseeded; at _SITES its functions are put back. baseline: a digest of
-    its state when it was last settled. That another digest means draws costs nothing at the draw itself."""
+        sites       distinct places that drew while it was unseeded; at _SITES its functions are put back
+        baseline    a digest of its state when it was last settled
+
+    That its state has another digest means draws. So a draw itself costs nothing once the functions are put back."""
 
     def __init__(self, name):
         self.name, self.seeded, self.sites = name, False, 0

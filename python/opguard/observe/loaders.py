@@ -257,8 +257,8 @@ def digest(data, depth=0, total=0):
 
 
 def _digest_tensor(torch, data, total):
-    """A tensor's bytes, read where they lie. One that is on a device, not contiguous, a subclass, or of 256 MiB or more
-    is left out: to copy it would cost memory, and to wait for a device time."""
+    """A tensor's bytes, read where they lie. Left out are those on a device, not contiguous, of a subclass, or of 256
+    MiB or more. To copy one would cost memory, and to wait for a device time."""
     if (
         type(data) is not torch.Tensor
         or data.device.type != "cpu"

@@ -53,8 +53,8 @@ def _scaler(module):
 
 
 def _use(kind, method, what, counts=lambda held: True):
-    """kind.method, which also notes that the program uses this `what`: a scheduler that steps is one to be saved, and
-    one that was only made is not. counts(self): a GradScaler that is not enabled holds nothing."""
+    """kind.method, which also notes that the program uses this `what`. A scheduler that steps is one to be saved; one
+    that was only made is not. counts(self): whether it holds anything, as a GradScaler that is not enabled does not."""
     original = kind.__dict__.get(method)
     if original is None or hasattr(original, "_opguard_used"):
         return

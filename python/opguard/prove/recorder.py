@@ -195,11 +195,14 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _note(self, func, args, kwargs, described, named, inputs, outputs):
-        """An operator that has run: what it means for who is symbolic, and its node where the checker needs one.
+        """An operator that has run: what it means for who is symbolic, and its node where the checker needs one. In
+        this order:
 
-        In this order: empty() makes unwritten memory and no node; numbers that fill it whole make it constant again;
-        else all that it made or wrote is symbolic where something that it read is, or where it is a collective. A node
-        without anything unknown carries its values."""
+        1. empty() makes unwritten memory and no node.
+        2. Numbers that fill it whole make it constant again.
+        3. Else what it made or wrote is symbolic where something that it read is, or where it is a collective.
+
+        A node without anything unknown carries its values."""
         name = str(func)
         collective = name.startswith(_COLLECTIVES)
         mutated = _mutated(func, name, args, kwargs)

@@ -47,9 +47,10 @@ def line_of(file, number):
 class Case:
     """What was refuted, and from which input: the fields of case.json.
 
-    plan: the plan's file, beside this one. dims, world, names: as in plan.json. values: {input: the model's numbers,
-    flat}. difference: {"output", "rank", "logical_index", "plan_index", "logical", "plan", "position"}; None for a
-    deadlock."""
+        plan                 the plan's file, relative to this one's folder
+        dims, world, names   as in plan.json
+        values               {input: the model's numbers, flat}
+        difference           {"output", "rank", "logical_index", "plan_index", "logical", ...}; None for a deadlock"""
 
     def __init__(self):
         with open(os.path.join(HERE, "case.json"), encoding="utf-8") as file:
@@ -71,8 +72,8 @@ class Case:
 class Process:
     """One side, in the process that is its own. rank None: the model.
 
-    found: {"value": the number} and "done", or "raised" [file, line, words], or "waits" [file, line]. over: the step
-    has ended, well or not, and nobody waits any more."""
+        found    {"value": the number} and "done", or "raised": [file, line, words], or "waits": [file, line]
+        over     the step has ended, well or not: the watching thread has nothing to tell any more"""
 
     def __init__(self, case, rank, options):
         self.case, self.rank, self.options = case, rank, options

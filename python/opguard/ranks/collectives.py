@@ -138,7 +138,7 @@ _SENDS = {"send": "send", "recv": "recv", "recv_anysource": "recv"}
 @guarded
 def _begin(method, group, args, kwargs):
     """The flight of a collective, None where nothing is recorded. fully_shard's are announced by fsdp.py before they
-    come here: those get this call's number, and no event of their own."""
+    come here. Those get this call's number, and no event of their own."""
     part = fsdp.take()
     if part is not None:
         part.number(next_number(group_name(group)))

@@ -48,8 +48,10 @@ def install(torch):
 class Buckets:
     """What one reducer sends, in the order in which it does.
 
-    order: a list of parameters' indices a bucket; None: not known since the reducer made them anew. names: {index:
-    name}. views: gradients are views of the bucket. next: the bucket whose sum comes next in this pass."""
+        order    a list of parameters' indices a bucket; None: not known since the reducer made them anew
+        names    {index: name}
+        views    gradients are views of the bucket
+        next     the bucket whose sum comes next in this pass"""
 
     def __init__(self, group, parameters, order, names, views):
         self.group, self.order, self.names, self.views = group, order, names, views

@@ -139,8 +139,8 @@ def launch(boundary, group, inputs=(), outputs=(), scalars="", structure=False, 
     """The flight of a collective that is called next; None where nothing is recorded. Names and values of
     inputs and outputs: ((name, tensors, flags), ...).
 
-    numbered=False: it belongs to a collective that gets the number itself. structure: what goes in and out are no
-    values of the program, as a pickled object's bytes."""
+        numbered=False    it belongs to a collective that gets the number itself
+        structure         what goes in and out are no values of the program, as a pickled object's bytes"""
     number = next_number(group) if numbered else 0
     flight = _rt.collective(boundary, group, number, tuple(inputs), tuple(outputs), scalars, structure)
     if observers:

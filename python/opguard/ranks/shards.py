@@ -1,14 +1,12 @@
-"""Fingerprints of a tensor's shards joined to that of the whole, without the tensor: docs/formats/record-format.md,
-og1.
+"""Fingerprints of a tensor's shards joined to that of the whole, without it: docs/formats/record-format.md, og1.
 
     combine([(h0, m0), (h1, m1)], dim=-2, sizes=4)      of [8, 16] cut into two [4, 16]: h0 + g^4 h1, m0 + m1
 
 og1's h weighs each place of a dimension by a power of that dimension's g, modulo 2^64. So a shard that begins at `o`
-counts as the shard alone, times g^o. m is a sum over rows that knows no place: it adds up. Counterexample: along the
-last dimension places are counted in lanes of 8, 4, 2 or 1 bytes. Shards whose lanes have another width cannot be
-joined.
+counts as the shard alone, times g^o. The other half, m, is a sum over rows that knows no place.
 
-The cost: a power modulo 2^64 for each shard; no tensor is touched."""
+Counterexample: along the last dimension places are counted in lanes of 8, 4, 2 or 1 bytes. Shards whose lanes have
+another width cannot be joined. The cost: a power modulo 2^64 for each shard; no tensor is touched."""
 
 _M64 = (1 << 64) - 1
 

@@ -61,7 +61,7 @@ def walk():
     """Names the parameters and meets the buffers of every module that lives.
 
     A root is a module that is no other's child. Roots are named in the order in which they were made, as the collector
-    has them, so that of two like models the first has the plain names in each run."""
+    has them. So of two like models the first has the plain names in each run."""
     module_type = sys.modules["torch"].nn.Module
     is_module = {}
     modules, children = [], set()
@@ -81,7 +81,7 @@ def walk():
 
 
 def _name(root):
-    """The names of a root's parameters. One that it met before keeps its prefix: tensors that were made anew, as by
+    """The names of a root's parameters. One that it met before keeps its prefix. Tensors that were made anew, as by
     fully_shard(), have the names of those in whose place they stand."""
     known = _prefixes.get(id(root))
     if known is not None and known[0]() is root:

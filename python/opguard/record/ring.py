@@ -120,8 +120,8 @@ class Ring:
             self._await("loss", root)
 
     def meet_gradients(self, optimizer):
-        """The sum of the norms of all gradients of a device: it is not finite where one of them is not, and is one
-        number to copy. Sparse gradients and those of subclasses are left out."""
+        """The sum of the norms of all gradients of a device: one number to copy. It is not finite where one of them is
+        not. Sparse gradients and those of subclasses are left out."""
         if "nan" not in self.watchers:
             return
         torch = sys.modules["torch"]

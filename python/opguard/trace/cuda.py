@@ -23,8 +23,8 @@ def cupti_files(torch, options):
     """Where a libcupti may lie, the program's own CUDA first: paths that exist, then bare names for the loader's own
     search.
 
-    For torch built with CUDA 12: libcupti.so.12 in torch/lib, then in nvidia/*/lib of each entry of sys.path, then in
-    $CUDA_HOME and /usr/local/cuda, then in the environment's lib. In each folder the own major version comes first."""
+    Folders are those of torch/lib, nvidia/*/lib of each entry of sys.path, $CUDA_HOME and /usr/local/cuda, the
+    environment's lib. In each folder the own major version comes first: libcupti.so.12 for torch built with CUDA 12."""
     major = (getattr(torch.version, "cuda", None) or "").partition(".")[0]
     names = ["libcupti.so." + major] if major else []
     names += [name for name in ("libcupti.so.13", "libcupti.so.12", "libcupti.so") if name not in names]

@@ -94,7 +94,7 @@ class Devices:
         """One activity, to whom it belongs: a use, the gradients of parameters, or `foreign` by phase.
 
         Only kernels count for the last two; a copy without an expression is not told. Below a use copies, memsets and
-        waits are `transfers`. device_ns adds up the spans of both, in ns of whichever clock; a span that runs backward
+        waits are `transfers`. device_ns adds up the spans of both, in ns of whichever clock. A span that runs backward
         counts 0."""
         number = activity.correlation
         if number == OWN:

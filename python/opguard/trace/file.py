@@ -3,7 +3,7 @@
     trace-4711-0.json    {"opguard_trace": 2, "steps": 3, "complete": true, "uses": [{"path": ".../rope.py", "line": 15,
                          "opcode": "BINARY_OP", "callee": "aten::mul", "activities": {"aten::mul.Tensor": 24}, ...}]}
 
-It is written at a step's end, at most every 2 s, and whole each time: a program that is killed leaves its last one,
+It is written at a step's end, at most every 2 s, and whole each time. A program that is killed leaves its last one,
 with "complete": false. Counterexample: appending. A use's counts change as long as the program runs, so a line would be
 old at once. The cost: one pass over all uses at each write; nothing is written between."""
 

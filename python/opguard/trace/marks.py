@@ -4,7 +4,7 @@ makes them is a boundary. To add one is to add a line to the table.
     train.py:88   scaler.step(optimizer)      opguard::scaler_step, one a call
     train.py:20   torch.manual_seed(3)        opguard::seed: it dispatches nothing, and has a boundary all the same
 
-A mark inside of another is part of it: torch.manual_seed seeds each device by a function of the table, and the user has
+A mark inside of another is part of it. torch.manual_seed seeds each device by a function of the table, and the user has
 written one call. Counterexample: `from random import seed` above `import torch` takes the function as it is, and is not
 seen. The cost: a frame for each marked call."""
 

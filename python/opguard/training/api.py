@@ -34,8 +34,8 @@ def number_of(kind, thing):
 
 
 def say(name, thing=None, kind=None, number=None, flag=None, result=None):
-    """A row of kind `api`; docs/formats/observations.md says what each name puts into the fields. where.here() asks for
-    the program's line, so the depth of our own frames does not matter."""
+    """A row of kind `api`; docs/formats/observations.md says what each name puts into the fields. How deep our own
+    frames are does not matter: where.here() looks for the program's line."""
     kinds.say("api", (name, thing, kind, number, flag, result, where.here()))
 
 
@@ -115,8 +115,8 @@ def _evaluated(args, kwargs):
 
 
 def _scheduled(args, kwargs):
-    """A scheduler's step. Its first one, which its __init__ makes, is no step of the program's: it is told by the frame
-    of _initial_step. args[0] may be the context that the step enters, which holds the scheduler as `o`."""
+    """A scheduler's step. Its first one, which its __init__ makes, is no step of the program's: the frame of
+    _initial_step tells. args[0] may be the context that the step enters, which holds the scheduler as `o`."""
     frame = sys._getframe(1)
     for _ in range(9):  # the first one is made by its __init__
         if frame is None:

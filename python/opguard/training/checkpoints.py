@@ -3,8 +3,8 @@
     torch.save({"model": ema.state_dict()}, path)      8 tensors, 8 live, 0 same, unlike "fc.weight", ...
     net.load_state_dict(half, strict=False)            3 given, 5 missing, unlike []
 
-A saved tensor belongs to the live ones whose name its own ends with: {"model": {"module.fc.weight": ...}} has the name
-model.fc.weight, and the longest end that is a live name is fc.weight. Wrappers' parts of a name are left out. A live
+A saved tensor belongs to the live ones whose name its own ends with. {"model": {"module.fc.weight": ...}} has the name
+model.fc.weight, whose longest end that is a live name is fc.weight. Wrappers' parts of a name are left out. A live
 name is `same` where some model's tensor of that name is saved bit for bit. A model none of whose names is there is not
 meant, and counts for nothing. Counterexample: another type or shape, as a checkpoint in halves has, tells nothing.
 

@@ -4,7 +4,7 @@
     F.nll_loss(logits, target)                criterion "nll_loss", given "logits", fits no
 
 A loss function takes logits, logarithms of probabilities, or any numbers. Which of these it was given is told by a few
-rows: rows of probabilities sum to 1, and logarithms of them are nowhere above 0. Counterexample: of five logits that
+rows. Rows of probabilities sum to 1, and logarithms of them are nowhere above 0. Counterexample: of five logits that
 all lie between 0 and 1 nothing is told, as that may be chance.
 
 The cost: at most 256 Ki elements are read a call, on the CPU only."""

@@ -27,9 +27,10 @@ _MOST_FORMS = 50_000  # further ones are not recorded
 class Entry:
     """A module that was met.
 
-    said: its row is in the log as it is. key: (type, without parameters) of a root that may give its number to another
-    once it is dead. thread: of a root, the one by which it was called last. repeated: one list holds it more than
-    once."""
+        said        its row is in the log as it is
+        key         (type, without parameters) of a root that may give its number to another once it is dead
+        thread      of a root, the one by which it was called last
+        repeated    one list holds it more than once"""
 
     __slots__ = ("ref", "number", "root", "parent", "name", "type", "library", "said", "names", "key", "thread", "repeated")
 

@@ -22,8 +22,10 @@ _MOST_BYTES, _MOST_BUFFERS, _MOST_ATTRIBUTES = 1 << 20, 512, 8
 class Held:
     """A parameter or buffer that was met.
 
-    seen: what its row said; another one is said where this differs. value: its digest as it was read last. gradient:
-    what the last step used of it, (weak reference, version, digest, thread). stamp: tensors.stamp() then."""
+        seen        what its row said; another one is said where this differs
+        value       its digest as it was read last
+        gradient    what the last step used of it: (weak reference, version, digest, thread)
+        stamp       tensors.stamp() then"""
 
     __slots__ = ("ref", "number", "kind", "seen", "said", "constant", "place", "value", "gradient", "gradient_norm", "holder", "stamp", "loaded", "as_loaded")
 

@@ -153,9 +153,11 @@ def _may_look(place):
 class Seen:
     """What was seen before a step.
 
-    held: what the optimizer holds. others, buffers: what no optimizer holds; of several optimizers the first one tells
-    of them. before: {id: digest}. left: parameters that want a gradient and that none holds. strangers: held, of no
-    module."""
+        held               what the optimizer holds
+        others, buffers    what no optimizer holds; of several optimizers the first one tells of them
+        before             {id: digest} of what is held
+        left               how many parameters want a gradient and are held by none
+        strangers          how many are held and of no module"""
 
     def __init__(self, optimizer, gradients):
         torch = sys.modules["torch"]
