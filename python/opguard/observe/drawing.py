@@ -30,7 +30,7 @@ class Generator:
         sites       distinct places that drew while it was unseeded; at _SITES its functions are put back
         baseline    a digest of its state when it was last settled
 
-    That its state has another digest means draws. So a draw itself costs nothing once the functions are put back."""
+    Once the functions are put back, further draws are told by another digest, and cost nothing themselves."""
 
     def __init__(self, name):
         self.name, self.seeded, self.sites = name, False, 0

@@ -5,8 +5,8 @@
 
 What state_dict() returns is remembered by its identity, so that save() knows a part again wherever it lies in what is
 saved. A run resumes where an optimizer's state is restored. Counterexample: a model alone is restored where training
-begins from weights of others. Counterexample: a state dict that the program copied before it saved it is not known
-again. The cost: _TAGS state dicts at most are held, each until then."""
+begins from weights of others. A state dict that the program copied before it saved it is not known again either.
+The cost: _TAGS state dicts at most are held."""
 
 import functools
 import os

@@ -1,6 +1,6 @@
 """Where a frame is: the exact expression its current instruction was compiled from.
 
-    y = a * b + c * d      at the second multiplication: line 15, columns 12 to 17, opcode BINARY_OP
+    y = a * b + c * d      at the second multiplication: columns 12 to 17, opcode BINARY_OP
 
 co_positions() has a span for each code unit, and f_lasti says which unit runs. Counterexample: before Python 3.11 there
 are no columns, and a line is all: column -1. The cost: the table of a code object is made once, and a Place for each
