@@ -45,7 +45,7 @@ class Held:
 
 class Place:
     """Where a tensor was found: its root and holder, and all its names below the root. `prefix` stands before each
-    name: it is what the program calls the root."""
+    name: it tells them from those of a root that was met earlier, as "Net." does."""
 
     __slots__ = ("root", "module", "attr", "names", "prefix")
 
