@@ -25,6 +25,8 @@ Familiar::Familiar(Terms& terms, const History& model) : terms_(terms) {
     }
 }
 
+// The same elements in the same order are one tensor, whatever their shape. Of an element that is
+// in a tensor twice the first place counts.
 void Familiar::add(const Array& array) {
   if (!tensors_.insert(array.at).second) return;
   const auto tensor = static_cast<uint32_t>(tensors_.size());
@@ -42,6 +44,8 @@ void Familiar::add(const Array& array) {
   }
 }
 
+// Whether a stands before b in some tensor. Both lists of places are by tensor, so one walk over
+// the two is enough.
 bool Familiar::in_order(Element a, Element b) const {
   const auto of_a = places_.find(a), of_b = places_.find(b);
   auto i = of_a->second.begin();
