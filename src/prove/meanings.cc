@@ -30,6 +30,7 @@ Element greatest_of(Terms& t, Element x, Element y) {
   const Element both[] = {x, y};
   return t.maximum(both);
 }
+// By the maximum of what is negated, so that min and max have one form. Infinity cannot be negated.
 Element least(Terms& t, Element x, Element y) {
   if (x == t.minus_infinity() || y == t.minus_infinity()) return t.minus_infinity();
   return negative(t, greatest_of(t, negative(t, x), negative(t, y)));
@@ -38,6 +39,7 @@ Element least(Terms& t, Element x, Element y) {
 Element total_of(Terms& t, std::span<const Element> of) {
   return of.empty() ? t.zero() : t.sum(of);
 }
+// A sum times 1 / n: a mean and a scaled sum are one element.
 Element mean_of(Terms& t, std::span<const Element> of) {
   if (of.empty()) throw Unprovable("a mean of nothing");
   return t.scaled(t.sum(of), Rational(1, static_cast<int64_t>(of.size())));

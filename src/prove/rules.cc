@@ -9,12 +9,15 @@
 namespace opguard::proving {
 namespace {
 
+// "mul" of mul_, _foreach_mul and _foreach_mul_: one meaning, compared by any of them.
 std::string base_name(std::string name) {
   if (name.starts_with("_foreach_")) name = name.substr(9);
   if (name.ends_with("_") && !name.starts_with("_")) name.pop_back();
   return name;
 }
 
+// Run as a logical model, so that sums get names as they do in a proof. Views do not count as
+// compared, and neither do nodes whose values the trace has.
 RuleResult check_case(const std::string& path, std::set<std::string>& compared) {
   const nlohmann::json file = read_json(path);
   const Trace trace = read_trace(path);

@@ -29,6 +29,7 @@ namespace {
 
 using Shares = std::vector<std::vector<std::pair<int64_t, Rational>>>;
 
+// Along dim: element i of the result is the sum of share * element over rows[i].
 Array mixed_by(Terms& t, const Array& a, size_t dim, const Shares& rows) {
   const std::vector<size_t> order = swapped(a.dims(), dim, false);
   const Array last = permuted(a, order);
