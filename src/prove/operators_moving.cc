@@ -1,4 +1,12 @@
-// What only moves elements.
+// What only moves elements, and what fills memory with numbers. No terms are made, but for
+// constants: the elements that come out are those that went in.
+//
+//   roll([a b c d], 1)                  d a b c
+//   constant_pad_nd([a b], [1, 2])      0 a b 0 0
+//   triu of [[a b] [c d]]               a b 0 d
+//
+// Views of torch come as nodes without writes, and need nothing here. Their copies are in
+// operators_placing.cc.
 #include <algorithm>
 #include <numeric>
 
@@ -20,6 +28,7 @@ Results stack(const Call& c) {
   for (Array& a : parts) a.shape.insert(a.shape.begin() + static_cast<int64_t>(dim), 1);
   return just(concatenated(parts, dim));
 }
+// Pairs from the last dimension on: how much before and behind. A negative one cuts.
 Results padded(const Call& c) {
   Array a = c.array(0);
   const std::vector<int64_t> pad = c.list(1);
@@ -39,6 +48,7 @@ Results padded(const Call& c) {
   }
   return just(a);
 }
+// Without dims over all elements in a row.
 Results rolled(const Call& c) {
   Array a = c.array(0);
   const std::vector<int64_t> shifts = c.list(1), dims = c.list(2);
@@ -80,6 +90,7 @@ Results rotated(const Call& c) {
                  order);
   return just(a);
 }
+// New dimensions come first, as broadcasting has them.
 Results repeated(const Call& c) {
   Array a = c.array(0);
   const std::vector<int64_t> times_ = c.list(1);
@@ -100,6 +111,7 @@ Results triangle(const Call& c) {
   }
   return just(a);
 }
+// Matrices along a diagonal, zeros beside them.
 Results blocks(const Call& c) {
   std::vector<Array> parts = c.arrays(0);
   int64_t rows = 0, columns = 0;
@@ -122,6 +134,7 @@ Results blocks(const Call& c) {
 
 // ---- What fills
 
+// One number is enough: what is written is broadcast to the result's shape.
 Results zeros(const Call& c) {
   for (size_t i = 0; i < c.node().arguments.size(); ++i) c.pass_over(i);
   return just(Array::scalar(c.terms().zero()));
