@@ -79,8 +79,8 @@ Results nll_loss(const Call& c) {
   r.emplace_back(Array::scalar(weight));
   return r;
 }
-// -g weight [target = v] for each class v, divided by the total weight where the loss is a mean. g
-// is one number, or one for each target.
+// -g weight [target = v] for each class v, divided by the total weight of a mean. g is one number,
+// or one for each target.
 Results nll_loss_backward(const Call& c) {
   Terms& t = c.terms();
   const Array g = c.array(0), x = c.array(1), target = c.array(2);
