@@ -2,10 +2,10 @@
 //
 //   softmax(x)           exp(x_i) / sum_j exp(x_j): no shift by the greatest, which cancels
 //   log_softmax(x)       x_i - log(sum_j exp(x_j))
-//   bags, offsets 0 2    indices 0 and 1 are in bag 0, the others in bag 1; a bag is a sum or a mean of rows
+//   bags, offsets 0 2    indices 0 and 1 are in bag 0, the others in bag 1
 //
-// Both soft maxima share the sum of exponentials, so an nll_loss of one and the logarithm of the
-// other meet.
+// A bag is a sum or a mean of rows. The soft maxima share the sum of exponentials, so
+// log(softmax(x)) and log_softmax(x) are one element.
 //
 // Counterexample: a bag's greatest row, and a distance of an order other than 1 or 2, have no
 // meaning here.
@@ -37,6 +37,7 @@ Results safe_softmax(const Call& c) {
   }));
 }
 // f of the rows of two arrays along dim. They are laid end to end, since along() takes one array.
+// f of the rows of two arrays along dim. They are laid end to end, since along() takes one array.
 Array both_along(const Array& g, const Array& y, int64_t dim,
                  const std::function<void(std::span<const Element>, std::span<const Element>,
                                           std::span<Element>)>& f) {
@@ -65,6 +66,7 @@ Results softmax_backward(const Call& c) {
     for (size_t i = 0; i < g.size(); ++i) out[i] = t.multiply(y[i], t.subtract(g[i], sum));
   }));
 }
+// log(sum of exp(x)). Minus infinity adds nothing.
 // log(sum of exp(x)). Minus infinity adds nothing.
 Element log_sum_exp(Terms& t, std::span<const Element> x) {
   std::vector<Element> e;
@@ -122,6 +124,7 @@ struct Bags {
 };
 enum BagMode : int64_t { kBagSum, kBagMean };
 // Sum or mean, as ATen numbers them.
+// Sum or mean, as ATen numbers them.
 int64_t bag_mode(const Call& c, size_t i) {
   const int64_t mode = c.whole(i, kBagSum);
   if (mode != kBagSum && mode != kBagMean) throw Unprovable("a bag's greatest row");
@@ -134,6 +137,8 @@ std::vector<Element> counted_in(Terms& t, const Array& index, int64_t padding) {
     counts.push_back(padding < 0 ? t.one() : t.subtract(t.one(), is_value(t, i, padding)));
   return counts;
 }
+// Index i is in the last bag that begins at i or before. has_last: the last offset is an end, and
+// begins no bag.
 // Index i is in the last bag that begins at i or before. has_last: the last offset is an end, and
 // begins no bag.
 Bags bags_of(Terms& t, const Array& index, const Array& offsets, bool has_last, int64_t padding) {
@@ -194,6 +199,8 @@ Results embedding_bag(const Call& c) {
 }
 // Row r gets, for each index, [index = r] times the gradient of its bag, by the bag's size where it
 // is a mean.
+// Row r gets, for each index, [index = r] times the gradient of its bag, divided by the bag's size
+// where it is a mean.
 Results embedding_bag_backward(const Call& c) {
   Terms& t = c.terms();
   const Array g = c.array(0), index = c.array(1);
@@ -259,6 +266,8 @@ Results distances(const Call& c) {
   });
   return just(result);
 }
+// Of the rows of the first alone: g (a - b) / d, or g sign(a - b) of order 1. That d is not zero is
+// assumed.
 // Of the rows of the first alone: g (a - b) / d, or g sign(a - b) of order 1. That d is not zero is
 // assumed.
 Results distances_backward(const Call& c) {

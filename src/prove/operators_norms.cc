@@ -34,6 +34,7 @@ Statistics statistics_of(Terms& t, const Array& x, size_t groups, const GroupOf&
   return found;
 }
 // (variance + eps)^(-1/2)
+// (variance + eps)^(-1/2)
 std::vector<Element> inverses_of(Terms& t, const std::vector<Element>& variance, Element eps) {
   std::vector<Element> found;
   for (Element v : variance) found.push_back(t.power(t.add(v, eps), Rational(-1, 2)));
@@ -98,6 +99,7 @@ Results normalised_backward(Terms& t, const Array& g, const Array& x,
   return several(std::move(dx), std::move(w), std::move(b));
 }
 // Elements in the dimensions from `from` on.
+// Elements in the dimensions from `from` on.
 size_t length_of(const Array& x, size_t from) {
   size_t length = 1;
   for (size_t d = from; d < x.dims(); ++d) length *= static_cast<size_t>(x.shape[d]);
@@ -106,6 +108,7 @@ size_t length_of(const Array& x, size_t from) {
 
 // ---- Layers: rows of the last dimensions
 
+// [2, 3, 4] normalised over the last one: [2, 3, 1].
 // [2, 3, 4] normalised over the last one: [2, 3, 1].
 Shape statistics_shape(const Array& x, size_t normal_dims) {
   Shape shape = x.shape;
@@ -180,13 +183,15 @@ Results group_norm_backward(const Call& c) {
 
 // ---- Batches: each channel over all of them
 
-// Where the arguments stand, which differ by operator: the running mean, and behind it the running
-// variance; whether it trains; the momentum, and behind it eps.
+// Where the arguments stand, which differ by operator. Behind the running mean stands the running
+// variance, behind the momentum eps.
 struct BatchNorm {
   std::optional<size_t> running, training;
   bool always_training;
   size_t momentum;
 };
+// In training by the batch's own statistics, which move the running ones: a write beside the
+// results. Else by the running ones.
 // In training by the batch's own statistics, which move the running ones: a write beside the
 // results. Else by the running ones.
 Results batch_norm_by(const Call& c, const BatchNorm& at) {
@@ -233,6 +238,8 @@ Results batch_norm_of_training(const Call& c) { return batch_norm_by(c, {3, {}, 
 Results batch_norm_of_running(const Call& c) { return batch_norm_by(c, {3, {}, false, 5}); }
 // In training by the mean and the inverse that the forward operator kept, else by the running
 // statistics.
+// In training by the mean and the inverse that the forward operator kept, else by the running
+// statistics.
 Results batch_norm_backward(const Call& c) {
   Terms& t = c.terms();
   const Array x = c.array(1);
@@ -255,6 +262,7 @@ struct Directions {
   GroupOf row;
   std::vector<std::vector<size_t>> places;
 };
+// The elements by their place along dim, which has to be the first or the last.
 // The elements by their place along dim, which has to be the first or the last.
 Directions directions_of(const Array& v, int64_t dim) {
   const size_t d = dimension(dim, v.dims());

@@ -5,8 +5,8 @@
 //   SGD            buffer = momentum buffer + (1 - dampening) g,  p = p - lr buffer
 //   Adagrad        sum = sum + g^2,  p = p - lr / (1 + (k - 1) decay) * g / (sqrt(sum) + eps)
 //
-// A step's number has to be known: 1 - b1^k is a number, not a term. Parameters, moments and
-// gradients are unknowns like any others, so a proof holds from any state.
+// A step's number has to be known: 1 - b1^k is a number, not a term. Weight decay comes before:
+// AdamW's shrinks p, the others' is added to g.
 //
 // Counterexample: a step that is left out where a gradient is not finite. Reals are finite, so it
 // never is, and a found_inf that may be set is Unprovable.
@@ -26,6 +26,7 @@ struct Entries {
   void write(size_t n, const Array& a) const { c.rank().write(tensors.at(n), a); }
 };
 // A rate may be a number, or a tensor of one. Both come by name.
+// A rate may be a number, or a tensor of one. Both come by name.
 Element number_or_tensor(const Call& c, const char* name) {
   const Array a = c.array(99, name);
   if (a.at.size() != 1) throw Unprovable("more than one number");
@@ -44,6 +45,7 @@ Array ready(const Call& c, const Entries& gradients, size_t n) {
       if (e != t.zero()) throw Unprovable("a step that may be left out");
   return c.flag(99, false, "maximize") ? each(g, [&](Element x) { return negative(t, x); }) : g;
 }
+// a + by * b
 // a + by * b
 Array plus_scaled(Terms& t, const Array& a, Element by, const Array& b) {
   return each(a, b, [&](Element x, Element y) { return t.add(x, t.multiply(by, y)); });
@@ -105,6 +107,8 @@ Results adam(const Call& c) {
 }
 // In the first step the buffer is the gradient itself: it held nothing. Nesterov's goes momentum *
 // buffer further.
+// In the first step the buffer is the gradient itself: it held nothing. Nesterov's step is by g +
+// momentum buffer.
 Results sgd(const Call& c) {
   Terms& t = c.terms();
   const Entries p(c, 0), g(c, 1), buffers(c, 2);

@@ -24,6 +24,7 @@ namespace {
 using View = Array (*)(const Call& c, size_t first, const Array& a);
 
 // One entry along a dimension, which is gone.
+// One entry along a dimension, which is gone.
 Array selected(const Call& c, size_t first, const Array& a) {
   const size_t dim = dimension(c.whole(first, 0), a.dims());
   int64_t at = c.whole(first + 1, 0);
@@ -38,6 +39,7 @@ Array sliced(const Call& c, size_t first, const Array& a) {
   const int64_t end = c.whole(first + 2, a.shape[dim]);
   return slice(a, dim, c.whole(first + 1, 0), end, c.whole(first + 3, 1));
 }
+// By a begin and a length, where sliced() has a begin and an end.
 // By a begin and a length, where sliced() has a begin and an end.
 Array narrowed(const Call& c, size_t first, const Array& a) {
   const size_t dim = dimension(c.whole(first, 0), a.dims());
@@ -117,6 +119,7 @@ Results copy_of(const Call& c) {
   return just(kView(c, 1, c.array(0)));
 }
 // 0, 1, 2, ... in the shape, for a view to look at.
+// 0, 1, 2, ... in the shape, for a view to look at.
 Array places_in(const Shape& shape) {
   Array places{shape, std::vector<Element>(static_cast<size_t>(size_of(shape)))};
   std::iota(places.at.begin(), places.at.end(), Element{0});
@@ -193,6 +196,7 @@ Results unbound(const Call& c) {
 // ---- Channels as pixels: [..., c r r, h, w] and [..., c, h r, w r]
 
 // Each r r channels become one of r times the height and width; without kShuffles the way back.
+// Each r r channels become one of r times the height and width; without kShuffles the way back.
 template <bool kShuffles>
 Results pixels(const Call& c) {
   Array a = c.array(0);
@@ -210,6 +214,7 @@ Results pixels(const Call& c) {
     a = permuted(reshaped(a, {batch, channels, height, r, width, r}), {0, 1, 3, 5, 2, 4});
   return just(reshaped(a, result));
 }
+// Channels of groups [a b] [c d] become a c b d.
 // Channels of groups [a b] [c d] become a c b d.
 Results shuffled_channels(const Call& c) {
   const Array a = c.array(0);

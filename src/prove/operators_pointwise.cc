@@ -60,6 +60,8 @@ Results reciprocal(const Call& c) {
 }
 // A fraction's denominator is at most 8, which has square and cube roots. One of many digits is
 // hardly meant.
+// A fraction's denominator is at most 8, which has square and cube roots. One of many digits is
+// hardly meant.
 Element raised_to(Terms& t, Element x, Element y) {
   if (const auto n = t.constant(y)) {
     if (!n->whole() && n->denominator() > 8) throw Unprovable("an exponent of many digits");
@@ -76,6 +78,7 @@ Results lerp(const Call& c) {
     return t.add(x, t.multiply(t.subtract(y, x), weight));
   });
 }
+// x + value * y * z, or x + value * y / z
 // x + value * y * z, or x + value * y / z
 template <bool kDivides>
 Results add_combined(const Call& c) {
@@ -100,6 +103,7 @@ Results log_add_exp(const Call& c) {
   return of_two(c, [](Terms& t, Element x, Element y) { return t.log(t.add(t.exp(x), t.exp(y))); });
 }
 // The same by powers of two: log2(2^x + 2^y).
+// The same by powers of two: log2(2^x + 2^y).
 Results log_add_exp_2(const Call& c) {
   return of_two(c, [](Terms& t, Element x, Element y) {
     const Element two = t.rational(2), ln = t.log(two);
@@ -117,6 +121,7 @@ Results cast(const Call& c) {
   if (c.node().results.empty() || c.node().results[0].dtype != "bool") return just(c.array(0));
   return of_one(c, truth_of);
 }
+// copy_(to, from): what was there before does not count.
 // copy_(to, from): what was there before does not count.
 Results copied(const Call& c) {
   c.pass_over(2, "non_blocking");

@@ -1,6 +1,6 @@
 // Pools: averages and maxima of windows.
 //
-//   avg_pool of [a b c d], kernel 2    (a + b) / 2, (c + d) / 2: a mix along each dimension (windows.h)
+//   avg_pool of [a b c d], kernel 2    (a + b) / 2, (c + d) / 2: a mix (windows.h)
 //   max_pool of [a b c d], kernel 2    max(a, b), max(c, d)
 //   its gradient for a                 g0 (1 - step(b - a)); for b  g0 step(b - a)
 //
@@ -24,6 +24,7 @@ Shape last_dims(const Shape& shape, size_t dims) {
   if (shape.size() < dims) throw Unprovable("an image of too few dimensions");
   return {shape.end() - static_cast<int64_t>(dims), shape.end()};
 }
+// An empty stride means the kernel's size: windows side by side.
 // An empty stride means the kernel's size: windows side by side.
 std::vector<int64_t> stride_or_kernel(const Call& c, size_t i, const std::vector<int64_t>& kernel) {
   const std::vector<int64_t> stride = c.list(i);
@@ -139,6 +140,8 @@ Results pooled_maxima(const Call& c, const Array& x, const Covered& covered) {
 }
 // g for the element that is above those before it in its window, and not below those behind it. Of
 // equal ones that is the first, and of each window one element alone.
+// The gradient goes to the element that is above those before it in its window, and not below those
+// behind it. Of equal ones that is the first, so each window has one.
 Results pooled_maxima_backward(const Call& c, const Array& g, const Array& x,
                                const Covered& covered) {
   Terms& t = c.terms();
@@ -162,6 +165,7 @@ Results pooled_maxima_backward(const Call& c, const Array& g, const Array& x,
   for (const auto& list : parts) dx.at.push_back(total_of(t, list));
   return just(dx);
 }
+// Positions in the padding are left out: for a maximum padding is minus infinity.
 // Positions in the padding are left out: for a maximum padding is minus infinity.
 Covered covered_by(const Call& c, size_t first, const Shape& image, const Shape& pooled) {
   const size_t dims = image.size();

@@ -1,7 +1,7 @@
 // What is put, added or otherwise combined at places along a dimension: by constants or by tokens.
 //
 //   scatter_add([a b c], index [2, 2], [x y])      a b c+x+y
-//   scatter([a b c], index [i], [x]), a token i    each place n: x where i is n, else what was there
+//   scatter([a b c], index [i], [x]), token i      place n: x where i is n, else what was there
 //
 // Moves are done in order, so a later one sees what an earlier one has left. By a token each place
 // that it may mean is written, as a choice.
@@ -42,8 +42,8 @@ Element combined_with(Terms& t, Combine how, Element at, Element value) {
   }
 }
 
-// One element that goes somewhere along a row of `length` places that are `step` apart. row: where
-// that begins, as a place in the whole array.
+// One element that goes somewhere along a row of `length` places that are `step` apart. The row
+// begins at place `row` of the whole array.
 struct Move {
   size_t row;
   Element index, value;
@@ -169,6 +169,7 @@ bool holds_at(Terms& t, Element mask) {
   if (!known) throw Unprovable("the number of elements depends on values");
   return !known->zero();
 }
+// Where the mask holds, the source's elements one after another.
 // Where the mask holds, the source's elements one after another.
 Results masked_scatter(const Call& c) {
   Terms& t = c.terms();
