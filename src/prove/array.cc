@@ -93,12 +93,14 @@ Array each(const Array& a, const Array& b, const std::function<Element(Element, 
   return each(both, [&](std::span<const Element> x) { return f(x[0], x[1]); });
 }
 
+// The second array is there for its shape; which element it holds does not matter.
 Array broadcast_to(const Array& a, const Shape& shape) {
   if (a.shape == shape) return a;
   const Array both[] = {a, Array::filled(shape, 0)};
   return each(both, [](std::span<const Element> x) { return x[0]; });
 }
 
+// Walks the result in order, and the array by strides in the new order.
 Array permuted(const Array& a, const std::vector<size_t>& order) {
   std::vector<int64_t> strides(a.dims(), 1);
   for (size_t i = a.dims(); i-- > 1;) strides[i - 1] = strides[i] * a.shape[i];
@@ -168,6 +170,8 @@ Array along(const Array& a, int64_t dim,
   return permuted(result, order);
 }
 
+// An entry of dim is a stretch of `inner` elements, of which there is one in each of the `outer`
+// rows.
 Array slice(const Array& a, size_t dim, int64_t begin, int64_t end, int64_t step) {
   Array result{a.shape, {}};
   begin = std::clamp<int64_t>(begin < 0 ? begin + a.shape[dim] : begin, 0, a.shape[dim]);

@@ -122,6 +122,8 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
   result.orders = terms.has_orders();
   std::vector<Suspect> suspects;
   std::set<std::string> seen;
+  // Of each output of the model's: which elements some rank has. Replicas have them several times;
+  // a gap is refuted.
   std::map<std::string, std::vector<bool>> covered;
   for (Rank& rank : ranks)
     for (const auto& [name, tensor] : rank.trace().outputs) {
@@ -167,6 +169,7 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
       Suspect s{&rank, name, {}, {}, {}, found.shape};
       for (size_t i = 0; i < found.at.size(); ++i) {
         if (found.at[i] == expected.at[i]) continue;
+        // Refuted and not unknown: the plan gives memory as its output that it never wrote.
         if (found.at[i] == Rank::kUnwritten) {
           result.verdict = Verdict::refuted;
           result.why = name + " on rank " + std::to_string(rank.number()) + " is never written";
@@ -257,6 +260,7 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
   }
   result.verdict = Verdict::refuted;
   const Suspect* chosen = wrong.front();
+  // The first wrong element of each output stands for it.
   std::vector<WrongOutput> candidates;
   for (const Suspect* s : wrong)
     candidates.push_back({s->rank, s->output, s->want.front(), s->got.front()});

@@ -248,6 +248,7 @@ std::vector<int64_t> rows_sent(const Array& a, const std::vector<int64_t>& said,
 void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>& parts) {
   const size_t n = ranks.size();
   const Meeting& first = parts[0];
+  // A reduced sum is all ranks' work. The first of the group counts as its maker.
   t.set_maker(ranks[0]->as_maker());
   for (const Meeting& m : parts) {
     if (m.reduction != first.reduction)
@@ -261,6 +262,7 @@ void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>&
   std::vector<std::vector<Array>> in(n);
   for (size_t r = 0; r < n; ++r)
     for (const Tensor& x : parts[r].inputs) {
+      // What the others hold is put over by the root's, and may be unwritten.
       const bool ignored =
           (first.kind == Meets::broadcast && static_cast<int64_t>(r) != first.root);
       in[r].push_back(ignored ? Array{} : ranks[r]->read(x));
@@ -312,6 +314,7 @@ void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>&
         for (size_t r = 0; r < n; ++r) put(*ranks[r], parts[r].outputs.at(i), chunk(sum, r));
       }
       break;
+    // Rank r gets the sum of everybody's entry r.
     case Meets::reduce_scatter_list:
       for (size_t r = 0; r < n; ++r)
         put(*ranks[r], parts[r].outputs.at(0), over_ranks(t, first.reduction, of_all(r)));
@@ -325,6 +328,8 @@ void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>&
       for (size_t r = 0; r < n; ++r) put(*ranks[r], parts[r].outputs.at(0), flat(in[root].at(r)));
       break;
     case Meets::all_to_all:
+      // Of each rank the rows behind those for the ranks before. What is wanted has to be what is
+      // sent.
       for (size_t to = 0; to < n; ++to) {
         std::vector<Array> got;
         for (size_t r = 0; r < n; ++r) {

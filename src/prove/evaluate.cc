@@ -11,7 +11,8 @@
 namespace opguard::proving {
 namespace {
 
-// By Newton's method, from an approximation of Winitzki's.
+// By Newton's method, from an approximation of Winitzki's. Outside of -1 to 1 there is no number: y
+// comes back.
 template <typename T>
 T inverse_erf(T y) {
   if (!(std::fabs(y) < 1)) return y;
@@ -125,6 +126,7 @@ Number Point::atom(Atom a) {
     case AtomKind::sum:
       x = number(v.of);
       break;
+    // Cut at 700: beyond 709 the exponential is infinite in float64.
     case AtomKind::exp:
       x = through([](auto y) { return std::exp(std::min(y, decltype(y)(700))); }, number(v.of));
       break;
@@ -198,6 +200,7 @@ Number Point::number(Element e) {
       Number base = atom(f.atom);
       nothing |= base.value == 0 && base.wide == 0 && f.exponent > 0 && !base.outside;
       if (nothing) break;
+      // A denominator of zero: some number, and a flag that it says nothing.
       if (base.value == 0 && f.exponent < 0) base = {1e-9, 1e-9L, true};
       base = through([&](auto y) { return std::pow(y, f.exponent); }, base);
       product.value *= base.value;

@@ -87,6 +87,8 @@ bool reduces_one(const Captured& captured) {
 
 }  // namespace
 
+// From both sides: input.ones are the model's by a dim of 1, thin_dimensions() are a rank's by how
+// it is cut.
 std::vector<ThinInput> thin_inputs(const Captured& captured, const FullDims* full) {
   std::map<std::string, std::set<size_t>> found;
   for (const auto& [name, input] : captured.inputs)

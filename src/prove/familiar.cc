@@ -75,6 +75,8 @@ bool Familiar::misplaced(const Array& array) const {
   return false;
 }
 
+// By its sum alone: the model has the sum with the factor that is left when `factor` is divided
+// out. What the model has as it is was never scaled wrongly.
 bool Familiar::whole_with(Element e, const Rational& factor) const {
   if (terms_.parts(e).empty() || terms_.constant(e) || holds(e)) return false;
   const auto [own, sum] = terms_.primitive(e);
@@ -82,6 +84,7 @@ bool Familiar::whole_with(Element e, const Rational& factor) const {
   return known != of_sums_.end() && has(known->second, own / factor);
 }
 
+// Part by part, since a rank's share of a sum is no sum of the model's.
 bool Familiar::carries(Element e, const Rational& factor) const {
   if (terms_.parts(e).empty() || terms_.constant(e) || holds(e)) return false;
   bool other = false;

@@ -50,6 +50,7 @@ void History::receive(Rank& rank, uint32_t node, NodeAt sender) {
   for (const Tensor& tensor : rank.trace().nodes[node].writes) keep(rank, tensor, moment.writes);
 }
 
+// Backwards over the rank's nodes: linear, and asked only of a plan that is refuted.
 int64_t History::writer(NodeAt before, const Tensor& tensor) const {
   const auto& nodes = traces_[before.rank]->nodes;
   for (int64_t i = int64_t{before.node} - 1; i >= 0; --i)

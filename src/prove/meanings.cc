@@ -5,6 +5,8 @@
 
 namespace opguard::proving {
 
+// By cases where tokens decide, or nothing unknown. On reals it is a sum, and infinity times 0 has
+// no meaning.
 Element chosen(Terms& t, Element condition, Element a, Element b) {
   if (a == b) return a;
   if (t.is_table(condition)) return t.where(condition, a, b);
@@ -80,6 +82,7 @@ Element loss_share(Terms& t, Element gradient, size_t count, Reduction reduction
   return t.scaled(gradient, Rational(1, static_cast<int64_t>(count)));
 }
 
+// A table. Of i // 2, where i is a token, [i // 2 = 1] holds for 2 and for 3.
 Element is_value(Terms& t, Element index, int64_t v) {
   const Element only[] = {index};
   return mapped_or(
@@ -113,6 +116,7 @@ std::vector<int64_t> steps_of(const Shape& shape) {
   return steps;
 }
 
+// The two change places, all others stay. So permuting twice leads back.
 std::vector<size_t> swapped(size_t dims, size_t dim, bool first) {
   std::vector<size_t> order(dims);
   std::iota(order.begin(), order.end(), size_t{0});

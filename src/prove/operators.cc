@@ -196,6 +196,8 @@ void refuse_reinterpreting(const Node& node) {
 void apply_node(Rank& rank, const Node& node) {
   refuse_masks(node);
   if (node.known) {
+    // set() and not write(): constants need no names. Of complex numbers there are no values
+    // (trace.cc).
     for (size_t i = 0; i < node.writes.size() && i < node.values.size(); ++i) {
       std::vector<Element> elements;
       elements.reserve(node.values[i].size());
@@ -271,6 +273,8 @@ const json& Call::argument(size_t i, const char* name) const {
   return node_.arguments[i];
 }
 
+// What would change the result, was given, and was not asked for. So a flag that torch adds later
+// is no silent mistake.
 std::optional<std::string> Call::overlooked() const {
   // Where a result lies, of what type it is and who waits for it: values are the same.
   static const std::set<std::string> kHarmless = {"dtype",      "layout",        "device",

@@ -21,6 +21,7 @@ Results cat(const Call& c) {
   for (const Array& a : parts) dims = std::max(dims, a.dims());
   return just(concatenated(parts, dimension(c.whole(1, 0, "dim"), dims)));
 }
+// As cat, with a new dimension of extent 1 in each.
 Results stack(const Call& c) {
   std::vector<Array> parts = c.arrays(0);
   if (parts.empty()) throw Unprovable("a stack of nothing");
@@ -99,6 +100,7 @@ Results repeated(const Call& c) {
     a = concatenated(std::vector<Array>(static_cast<size_t>(times_[d]), a), d);
   return just(a);
 }
+// Zeros above the diagonal (tril), or below it (triu). The diagonal itself stays.
 template <bool kLower>
 Results triangle(const Call& c) {
   Array a = c.array(0);
@@ -147,6 +149,7 @@ Results filled(const Call& c) {
   c.pass_over(0);
   return just(c.array(1));
 }
+// new_full(x, size, value): x and the size say only the result's form.
 Results newly_filled(const Call& c) {
   c.pass_over(0);
   c.pass_over(1);

@@ -99,8 +99,10 @@ Proportions::Proportions(const Dims& reduced, const Dims& full, uint32_t small_r
       // The last rank along it, from 0.
       step(static_cast<double>(size - 1), static_cast<double>(at->second - 1));
     }
+  // What is cut by ranks may begin at rank * size.
   step(small_rank, full_rank);
   const auto rounded = [](double x) { return std::llround(x * 1e7); };
+  // Each round adds one step, up or down, to all that was reached so far.
   std::map<int64_t, double> reached{{0, 0.0}};
   for (int round = 0; round < kFactors; ++round) {
     std::map<int64_t, double> next = reached;

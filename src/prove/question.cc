@@ -48,6 +48,7 @@ std::string Question::power(const std::string& base, int64_t exponent) {
   return exponent > 0 ? product : applied("/", "1.0", product);
 }
 
+// A product of powers. Denominators are noted on the way, for hold_domains().
 std::string Question::monomial(Monomial m) {
   const FactorList factors = terms_.factors(m);
   if (factors.empty()) return "1.0";
@@ -68,6 +69,8 @@ std::string Question::monomial(Monomial m) {
   return factors.size() == 1 ? product.substr(1) : "(*" + product + ")";
 }
 
+// Counts all parts that were written for the question, through named sums as well: beyond kLargest
+// it gives up.
 std::string Question::text(Element e) {
   const PartList parts = terms_.parts(e);
   if (parts.empty()) return "0.0";
@@ -184,6 +187,8 @@ std::string Question::atom(Atom a) {
   }
 }
 
+// Cases where the function is one of cases. Else a constant for the call, of which nothing is said
+// here.
 std::string Question::function(Function f, const std::vector<std::string>& arguments, Atom a) {
   const std::string& x = arguments[0];
   switch (f) {

@@ -290,6 +290,7 @@ void Rank::write(const Tensor& t, const Array& value) {
       at->second = given;
     } else if (fresh) {
       at->second = settled(stored(given, t.dtype), used);
+      // A namesake may be the model's sum written out: settled again, it gets the model's name.
       if (namesakes_ != nullptr) at->second = settled(namesakes_->of(at->second), used);
     }
     memory[offset] = at->second;

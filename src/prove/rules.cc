@@ -71,6 +71,7 @@ void compare_numbers(RuleResult& result, const std::string& where, double torchs
         where + ": torch has " + std::to_string(torchs) + ", the meaning " + std::to_string(ours);
 }
 
+// rules.json says how many cases there are; each is a file of its own.
 RulesChecked check_rules(const std::string& folder) {
   RulesChecked checked;
   const nlohmann::json index = read_json(folder + "/rules.json");

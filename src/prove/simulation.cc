@@ -36,6 +36,7 @@ class Simulation {
       for (size_t r = 0; r < ranks_.size(); ++r) progress |= advance(r);
       while (meet_some()) progress = true;
       if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.done(); })) {
+        // A message that came and was never looked at can still be of a wrong size.
         for (size_t r = 0; r < ranks_.size(); ++r) take_all(r);
         return;
       }
@@ -63,6 +64,7 @@ class Simulation {
           } else if (m.kind == Meets::receive) {
             posted_[r].push_back({std::move(m), rank.next()});
             if (node.waits && !fill(r, [&](const Posted& p) { return p.node == rank.next(); })) {
+              // It is posted again when the rank comes back to this node.
               posted_[r].pop_back();
               return progress;
             }

@@ -163,6 +163,7 @@ Trace read_trace(const std::string& path) {
   }
 }
 
+// plan.json is written last, so where it is the others are whole.
 Captured read_captured(const std::string& folder) {
   const std::string path = folder + "/plan.json";
   const json file = read_json(path);

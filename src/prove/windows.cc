@@ -55,6 +55,7 @@ Array mixed(Terms& t, const Array& a, size_t dim, const Mix& mix) {
   return mixed_by(t, a, dim, mix.rows);
 }
 
+// Where place went into row with a share, row's gradient goes to place with it.
 Array mixed_back(Terms& t, const Array& g, size_t dim, const Mix& mix) {
   if (g.shape.at(dim) != static_cast<int64_t>(mix.rows.size()))
     throw Unprovable("sizes do not fit");
