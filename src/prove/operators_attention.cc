@@ -9,7 +9,7 @@
 // changes only the rounding. Masked scores are minus infinity, whose exponential is 0.
 //
 // Counterexample: flash attention takes sum(g o) for sum(dp p). Both are one number and not one id;
-// plans that do so are proved by namesakes.h.
+// plans that do so need namesakes.h.
 //
 // The cost: for each head length * keys scores, each a sum of `width` products.
 #include <cmath>

@@ -34,8 +34,8 @@ using KnownSums = llvm::DenseSet<Element>;
 
 class OpaqueCalls;
 
-// The order of the day: set() the inputs, then apply(), or a collective, and advance() for each
-// node, until done(). Views need no call: they are other offsets and strides over the same storage.
+// How it is driven: set() the inputs, then apply(), or a collective, and advance() for each node,
+// until done(). A view changes no memory: it is other offsets and strides over the same storage.
 class Rank {
  public:
   // opaque: operators that may stay without a meaning; nullptr: none. namesakes: with which what is
