@@ -52,6 +52,7 @@ struct AlgebraProof {
 // Of `calls` random calls, the same for one seed. One whose answer is its question word for word is
 // none.
 std::vector<AlgebraQuestion> algebra_questions(uint64_t seed, size_t calls);
+// One question of the solver each, so it costs what they cost: up to Solver::kSteps each.
 AlgebraProof prove_algebra(Solver& solver, const std::vector<AlgebraQuestion>& questions);
 // The identities, and some hundred calls.
 AlgebraProof prove_rules_of_algebra(Solver& solver);

@@ -1,3 +1,11 @@
+// Arrays are walked by an index that counts up like an odometer, and by an offset that follows it:
+//
+//   shape {2, 3}, strides {1, 2} (a transposed array)
+//   index   00 01 02 10 11 12
+//   offset   0  2  4  1  3  5
+//
+// A step adds one stride, a carry takes extent * stride back. So no offset is multiplied out for
+// each element. A stride of 0 repeats an element, which is all that broadcasting is.
 #include "prove/array.h"
 
 #include <algorithm>
@@ -48,6 +56,7 @@ Shape broadcast(std::span<const Shape> shapes) {
   return common;
 }
 
+// One odometer, an offset for each array. `here` is used again: f must not keep the span.
 Array each(std::span<const Array> of, const std::function<Element(std::span<const Element>)>& f) {
   std::vector<Shape> shapes;
   for (const Array& a : of) shapes.push_back(a.shape);
@@ -84,12 +93,14 @@ Array each(const Array& a, const Array& b, const std::function<Element(Element, 
   return each(both, [&](std::span<const Element> x) { return f(x[0], x[1]); });
 }
 
+// The second array is there for its shape; which element it holds does not matter.
 Array broadcast_to(const Array& a, const Shape& shape) {
   if (a.shape == shape) return a;
   const Array both[] = {a, Array::filled(shape, 0)};
   return each(both, [](std::span<const Element> x) { return x[0]; });
 }
 
+// Walks the result in order, and the array by strides in the new order.
 Array permuted(const Array& a, const std::vector<size_t>& order) {
   std::vector<int64_t> strides(a.dims(), 1);
   for (size_t i = a.dims(); i-- > 1;) strides[i - 1] = strides[i] * a.shape[i];
@@ -114,6 +125,7 @@ Array permuted(const Array& a, const std::vector<size_t>& order) {
   return result;
 }
 
+// The reduced dimensions are moved behind the others. Then each group of elements is one stretch.
 Array reduce(const Array& a, const std::vector<int64_t>& dims, bool keep,
              const std::function<Element(std::span<const Element>)>& f) {
   std::vector<bool> gone(a.dims(), dims.empty());
@@ -138,6 +150,7 @@ Array reduce(const Array& a, const std::vector<int64_t>& dims, bool keep,
   return result;
 }
 
+// By swapping dim with the last: a swap is its own inverse, so one order leads there and back.
 Array along(const Array& a, int64_t dim,
             const std::function<void(std::span<const Element>, std::span<Element>)>& f) {
   if (a.dims() == 0) {
@@ -157,6 +170,8 @@ Array along(const Array& a, int64_t dim,
   return permuted(result, order);
 }
 
+// An entry of dim is a stretch of `inner` elements, of which there is one in each of the `outer`
+// rows.
 Array slice(const Array& a, size_t dim, int64_t begin, int64_t end, int64_t step) {
   Array result{a.shape, {}};
   begin = std::clamp<int64_t>(begin < 0 ? begin + a.shape[dim] : begin, 0, a.shape[dim]);
@@ -173,6 +188,7 @@ Array slice(const Array& a, size_t dim, int64_t begin, int64_t end, int64_t step
   return result;
 }
 
+// `outer` rows, of each row every array's stretch in turn.
 Array concatenated(std::span<const Array> of, size_t dim) {
   Array result;
   int64_t outer = 1;
@@ -201,6 +217,7 @@ Array reshaped(Array a, const Shape& shape) {
   return a;
 }
 
+// m * n dots of length k, over rows: b is transposed first, so that its columns are stretches.
 Array matrix_product(Terms& terms, const Array& a, const Array& b) {
   const int64_t m = a.shape[0], k = a.shape[1], n = b.shape[1];
   if (b.shape[0] != k) throw Unprovable("shapes do not fit");

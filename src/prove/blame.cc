@@ -1,3 +1,10 @@
+// Three questions, in this order:
+//
+//   who made it        maker_of()    by the oldest strange monomial, or the element's first writer
+//   with which factor  way_of()      where the output is the model's times a number
+//   from what          Origins       the lines that what was read came from, at most three
+//
+// Each goes back over the ranks' history (history.h), and over messages to other ranks.
 #include "prove/blame.h"
 
 #include <algorithm>
@@ -9,7 +16,7 @@
 namespace opguard::proving {
 namespace {
 
-// The node that last wrote a tensor's storage.
+// The node that last wrote a tensor's storage; 0 where none did.
 uint32_t last_writer(const Trace& trace, const Tensor& tensor) {
   for (size_t i = trace.nodes.size(); i-- > 0;)
     for (const Tensor& t : trace.nodes[i].writes)
@@ -17,7 +24,7 @@ uint32_t last_writer(const Trace& trace, const Tensor& tensor) {
   return 0;
 }
 
-// Monomials within an element, however deep.
+// Monomials within an element, however deep: through named sums and what functions are of.
 std::unordered_set<Monomial> monomials_in(const Terms& terms, Element root) {
   std::vector<Element> todo = {root};
   std::unordered_set<Element> seen;
@@ -42,6 +49,8 @@ std::unordered_set<Monomial> monomials_in(const Terms& terms, Element root) {
 
 using Line = std::pair<std::string, int64_t>;
 
+// The innermost line of the user's; empty where none is known. Nodes of one line are one statement
+// for the reader.
 Line line_of(const Trace& trace, uint32_t at) {
   const auto& stack = trace.stacks[at];
   return stack.empty() ? Line() : Line(stack[0].file, stack[0].line);
@@ -51,7 +60,8 @@ Line line_of(const std::vector<Rank>& ranks, NodeAt at) {
   return line_of(trace, trace.nodes[at.node].stack);
 }
 
-// A list of lines, each once.
+// A list of lines, each once, the first kShown of them. What comes first is the most telling, so
+// later ones are dropped. The line of `but`, which is told already, is never among them.
 class Lines {
  public:
   Lines(const std::vector<Rank>& ranks, NodeAt but) : ranks_(ranks), seen_({line_of(ranks, but)}) {}
@@ -74,6 +84,8 @@ class Lines {
   std::set<Line> seen_;
 };
 
+// Whether nothing unknown has a part in it: rationals and irrational constants, as positions and
+// masks are.
 bool all_numbers(const Terms& terms, const Array& array) {
   return std::all_of(array.at.begin(), array.at.end(), [&](Element e) {
     if (e == Rank::kUnwritten) return false;
@@ -134,7 +146,7 @@ class Origins {
     return node < 0 ? std::nullopt : std::optional(NodeAt{rank, static_cast<uint32_t>(node)});
   }
   const Node& node_of(NodeAt at) const { return ranks_[at.rank].trace().nodes[at.node]; }
-  // What was received came from its sender.
+  // What was received came from its sender. None of a collective: it met several.
   std::optional<NodeAt> sender(NodeAt at) const {
     const Moment& moment = plan_.of(at);
     const bool received =
@@ -166,7 +178,9 @@ class Origins {
     return found;
   }
 
-  // Back along what is out of order, to who made it so of what was in order.
+  // Back along what is out of order, to who made it so of what was in order. Across a message too:
+  // the sender may have sent it so. Where the writer left it in order, the view through which it
+  // was read is to blame.
   std::optional<NodeAt> misplacer(NodeAt node, const Held& read) const {
     std::set<NodeAt> seen;
     Held held = read;
@@ -229,7 +243,9 @@ class Origins {
   const History& plan_;
 };
 
-// The nodes that a rank's output comes from, of all ranks, in the order in which they ran.
+// The nodes that a rank's output comes from, of all ranks, in the order in which they ran. It goes
+// round until no storage and no meeting is new, by whole storages: a node that wrote another part
+// of one counts too.
 std::vector<NodeAt> slice_of(const std::vector<Rank>& ranks, const History& plan, uint32_t rank,
                              const Tensor& output) {
   std::vector<std::set<uint32_t>> wanted(ranks.size());
@@ -263,6 +279,9 @@ struct FactorWay {
   std::optional<NodeAt> first, completed;
 };
 
+// A node completes a whole sum where it writes one with the factor, and reads none with it. Parts
+// with the factor do not count: a rank's share of a mean is scaled before the reduction, and
+// rightly so.
 FactorWay way_of(const std::vector<Rank>& ranks, const Familiar& model, const History& plan,
                  uint32_t rank, const Tensor& output, const Rational& factor) {
   FactorWay way;
@@ -288,6 +307,8 @@ FactorWay way_of(const std::vector<Rank>& ranks, const Familiar& model, const Hi
   return way;
 }
 
+// The least strange number is the oldest monomial, so what came behind it followed. Maker 0 is
+// nobody's: inputs have it.
 Blame maker_of(Terms& terms, const WrongOutput& output, const std::vector<Rank>& ranks,
                Monomial right) {
   Blame result;

@@ -1,3 +1,13 @@
+// The way to a verdict, from cheap to dear. Each step leaves fewer elements open:
+//
+//   1  ids or products are one        equal
+//   2  numbers at six points differ   refuted
+//   3  same() writes sums out         equal
+//   4  all once more with namesakes   steps 1 to 3 again
+//   5  the solver                     equal, or the plan stays unknown
+//
+// Only step 2 refutes, and it never proves. Steps 3 and 5 only prove. So numbers that agree by
+// chance cost time and cannot make a proof.
 #include "prove/check.h"
 
 #include <algorithm>
@@ -21,6 +31,7 @@ constexpr uint64_t kPoints = 6;      // the second half of them of positive vari
 constexpr double kDifferent = 1e-6;  // of the sum of their magnitudes
 constexpr double kRounded = 1000;    // times what rounding has done
 
+// The index of the n-th element in row-major order: 5 of {2, 3} is {1, 2}.
 std::vector<int64_t> position_in(const Shape& shape, size_t n) {
   std::vector<int64_t> position(shape.size());
   for (size_t d = shape.size(); d-- > 0;) {
@@ -30,7 +41,9 @@ std::vector<int64_t> position_in(const Shape& shape, size_t n) {
   return position;
 }
 
-// Both sides once more, written down, and what they say of a wrong output.
+// Both sides once more, written down, and what they say of a wrong output. The terms are the same
+// table, so what is made again has the ids that it had. `ran` are the ranks of the first run: who
+// made what is in them.
 Blame explain(Terms& terms, const Captured& captured, KnownSums& known, OpaqueCalls& opaque,
               const WrongOutput& output, const std::vector<Rank>& ran, Monomial right) {
   std::vector<Rank> model;
@@ -59,7 +72,8 @@ struct Suspect {
 }  // namespace
 
 // With `by_namesakes` the ranks' elements are compared with the model's as they arise. `open` is
-// set where outputs have other ids, and neither numbers nor same() decide.
+// set where outputs have other ids, and neither numbers nor same() decide. Then the caller tries
+// once more with namesakes.
 static Result checked(const Captured& captured, const Grants& grants, bool by_namesakes,
                       Solver* solver, bool& open) {
   Result result;
@@ -86,6 +100,8 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
 
   for (const std::string& name : grants.dropped)
     if (want.erase(name) > 0) result.dropped.insert(name);
+  // The ranks have not begun: every monomial below this number is the model's own. Blame goes by
+  // that.
   const auto right = static_cast<Monomial>(terms.monomials());
   std::optional<Namesakes> namesakes;
   if (by_namesakes) namesakes.emplace(terms, static_cast<Element>(terms.elements()));
@@ -106,6 +122,8 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
   result.orders = terms.has_orders();
   std::vector<Suspect> suspects;
   std::set<std::string> seen;
+  // Of each output of the model's: which elements some rank has. Replicas have them several times;
+  // a gap is refuted.
   std::map<std::string, std::vector<bool>> covered;
   for (Rank& rank : ranks)
     for (const auto& [name, tensor] : rank.trace().outputs) {
@@ -151,6 +169,7 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
       Suspect s{&rank, name, {}, {}, {}, found.shape};
       for (size_t i = 0; i < found.at.size(); ++i) {
         if (found.at[i] == expected.at[i]) continue;
+        // Refuted and not unknown: the plan gives memory as its output that it never wrote.
         if (found.at[i] == Rank::kUnwritten) {
           result.verdict = Verdict::refuted;
           result.why = name + " on rank " + std::to_string(rank.number()) + " is never written";
@@ -186,7 +205,9 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
   std::vector<Point> points;
   for (uint64_t seed = 1; seed <= kPoints; ++seed)
     points.emplace_back(terms, seed, seed > kPoints / 2);
-  // The first point that tells them apart, whatever rounding has done to the numbers.
+  // The first point that tells them apart, whatever rounding has done to the numbers. The distance
+  // has to be above both bounds: a millionth of the two, and a thousand times the rounding that was
+  // seen.
   const auto apart = [&](Element want_, Element got_) -> Point* {
     for (Point& point : points) {
       const Number x = point.number(want_), y = point.number(got_);
@@ -198,6 +219,8 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
     }
     return nullptr;
   };
+  // A wrong output keeps only the places that numbers tell apart. Others of it may be equal, and
+  // are not counted.
   std::vector<Suspect*> wrong;
   for (Suspect& s : suspects) {
     Suspect different{s.rank, s.output, {}, {}, {}, s.shape};
@@ -237,6 +260,7 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
   }
   result.verdict = Verdict::refuted;
   const Suspect* chosen = wrong.front();
+  // The first wrong element of each output stands for it.
   std::vector<WrongOutput> candidates;
   for (const Suspect* s : wrong)
     candidates.push_back({s->rank, s->output, s->want.front(), s->got.front()});
@@ -282,6 +306,8 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
   return result;
 }
 
+// The first run goes without the solver. Namesakes are tried before it. Sends that wait are tried
+// last, behind a proof: values play no part in them.
 Result check(const Captured& captured, const Grants& grants, Solver* solver) {
   const auto begin = std::chrono::steady_clock::now();
   Result result;

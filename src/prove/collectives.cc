@@ -1,3 +1,12 @@
+// Three steps: spellings() says where a node keeps what it moves, meeting_of() takes it from there,
+// and meet() does it. Everything is read before anything is written, so in-place collectives need
+// no care.
+//
+//   c10d._allgather_base_(output, input, ...)             outputs 0, inputs 1
+//   _c10d_functional.all_gather_into_tensor(input, ...)   inputs 0; outputs are its results
+//
+// Tensors are moved flat, element by element. Their shape counts only in all_to_all, which goes by
+// rows.
 #include "prove/collectives.h"
 
 #include <algorithm>
@@ -21,6 +30,7 @@ std::string reduction_in(const Node& node) {
   return word == "product" ? "prod" : word;
 }
 
+// One element of each rank, reduced. min is max of what is negated, so the two have one form.
 Element combined(Terms& t, const std::string& how, std::span<const Element> x) {
   if (how == "sum") return t.sum(x);
   if (how == "avg") return t.scaled(t.sum(x), Rational(1, static_cast<int64_t>(x.size())));
@@ -56,6 +66,7 @@ Array flat(Array a) {
   return a;
 }
 
+// Elements into a tensor of any shape that has as many. Else it is refuted, not unknown.
 void put(Rank& rank, const Tensor& to, const Array& value) {
   if (static_cast<size_t>(size_of(to.shape)) != value.at.size())
     throw Refuted("rank " + std::to_string(rank.number()) + " gets " +
@@ -97,6 +108,8 @@ const char* name_of(Meets kind) {
   return "";
 }
 
+// By namespace, so that a collective that is not known stops the proof (meeting_of()) and is not
+// passed over.
 bool meets(const Node& node) {
   if (!node.op.starts_with("c10d.") && !node.op.starts_with("_c10d_functional.")) return false;
   return node.name != "wait_tensor" && !node.name.starts_with("_wrap_tensor") &&
@@ -107,7 +120,8 @@ namespace {
 
 constexpr size_t kNone = 99;  // no such argument
 
-// Where a collective keeps what it moves. Of a functional one the outputs are its results.
+// Where a collective keeps what it moves: numbers of arguments. Of a functional one the outputs are
+// its results.
 struct Spelling {
   Meets kind;
   size_t outputs = 0, inputs = 0;  // arguments
@@ -218,7 +232,8 @@ void refuse_unequal_tensors(const std::vector<Rank*>& ranks, const std::vector<M
   }
 }
 
-// How many rows of `a` each rank is sent: as the caller says, else the same number.
+// How many rows of `a` each rank is sent: as the caller says, else the same number. A row is an
+// entry of the first dimension.
 std::vector<int64_t> rows_sent(const Array& a, const std::vector<int64_t>& said, size_t n,
                                const Rank& rank) {
   if (!said.empty()) return said;
@@ -233,6 +248,7 @@ std::vector<int64_t> rows_sent(const Array& a, const std::vector<int64_t>& said,
 void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>& parts) {
   const size_t n = ranks.size();
   const Meeting& first = parts[0];
+  // A reduced sum is all ranks' work. The first of the group counts as its maker.
   t.set_maker(ranks[0]->as_maker());
   for (const Meeting& m : parts) {
     if (m.reduction != first.reduction)
@@ -246,6 +262,7 @@ void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>&
   std::vector<std::vector<Array>> in(n);
   for (size_t r = 0; r < n; ++r)
     for (const Tensor& x : parts[r].inputs) {
+      // What the others hold is put over by the root's, and may be unwritten.
       const bool ignored =
           (first.kind == Meets::broadcast && static_cast<int64_t>(r) != first.root);
       in[r].push_back(ignored ? Array{} : ranks[r]->read(x));
@@ -297,6 +314,7 @@ void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>&
         for (size_t r = 0; r < n; ++r) put(*ranks[r], parts[r].outputs.at(i), chunk(sum, r));
       }
       break;
+    // Rank r gets the sum of everybody's entry r.
     case Meets::reduce_scatter_list:
       for (size_t r = 0; r < n; ++r)
         put(*ranks[r], parts[r].outputs.at(0), over_ranks(t, first.reduction, of_all(r)));
@@ -310,6 +328,8 @@ void meet(Terms& t, const std::vector<Rank*>& ranks, const std::vector<Meeting>&
       for (size_t r = 0; r < n; ++r) put(*ranks[r], parts[r].outputs.at(0), flat(in[root].at(r)));
       break;
     case Meets::all_to_all:
+      // Of each rank the rows behind those for the ranks before. What is wanted has to be what is
+      // sent.
       for (size_t to = 0; to < n; ++to) {
         std::vector<Array> got;
         for (size_t r = 0; r < n; ++r) {

@@ -1,3 +1,8 @@
+// Numbers are made twice, in float64 and in 80 bits, by the same code with another type. What is
+// outside of the assumptions gets some number all the same, and a flag: a square root of -4 is 2
+// and `outside`. So one bad part does not stop the walk, and a factor of 0 can make it irrelevant:
+//
+//   [t = 1] log(x), where t is 0 and x is -1     0, and not outside
 #include "prove/evaluate.h"
 
 #include <algorithm>
@@ -6,7 +11,8 @@
 namespace opguard::proving {
 namespace {
 
-// By Newton's method, from an approximation of Winitzki's.
+// By Newton's method, from an approximation of Winitzki's. Outside of -1 to 1 there is no number: y
+// comes back.
 template <typename T>
 T inverse_erf(T y) {
   if (!(std::fabs(y) < 1)) return y;
@@ -73,6 +79,7 @@ Number exactly(double x) { return {x, x, false}; }
 
 }  // namespace
 
+// Not a generator but a hash: what a variable is does not depend on which was asked for before.
 uint64_t Point::random(uint64_t kind, uint64_t first, uint64_t second) const {
   uint64_t x = seed_ * 0x9e3779b97f4a7c15u + kind * 0xbf58476d1ce4e5b9u +
                first * 0x94d049bb133111ebu + second * 0xd6e8feb86659fd93u;
@@ -81,6 +88,7 @@ uint64_t Point::random(uint64_t kind, uint64_t first, uint64_t second) const {
   return x ^ (x >> 31);
 }
 
+// A stand-in has a number like any variable, and is outside, so that it refutes nothing.
 Number Point::atom(Atom a) {
   if (auto known = atoms_.find(a); known != atoms_.end()) return known->second;
   const AtomValue v = terms_.atom(a);
@@ -118,6 +126,7 @@ Number Point::atom(Atom a) {
     case AtomKind::sum:
       x = number(v.of);
       break;
+    // Cut at 700: beyond 709 the exponential is infinite in float64.
     case AtomKind::exp:
       x = through([](auto y) { return std::exp(std::min(y, decltype(y)(700))); }, number(v.of));
       break;
@@ -155,7 +164,8 @@ Number Point::atom(Atom a) {
   return x;
 }
 
-// Whether the row lies as the value says. Of equal numbers nothing is known.
+// 1 where the row lies as the value says, else 0. Of equal numbers nothing is known: outside. So an
+// order is no free choice of a point. It is what the row's own numbers say.
 Number Point::in_order(const Terms::Order& order, uint32_t value) {
   std::vector<Number> row;
   Number x = exactly(1);
@@ -190,6 +200,7 @@ Number Point::number(Element e) {
       Number base = atom(f.atom);
       nothing |= base.value == 0 && base.wide == 0 && f.exponent > 0 && !base.outside;
       if (nothing) break;
+      // A denominator of zero: some number, and a flag that it says nothing.
       if (base.value == 0 && f.exponent < 0) base = {1e-9, 1e-9L, true};
       base = through([&](auto y) { return std::pow(y, f.exponent); }, base);
       product.value *= base.value;

@@ -1,4 +1,16 @@
 // prove/evaluate.h: what terms are at a point: numbers that tell two of them apart.
+//
+//   Point p(terms, 1);
+//   p.number(a)    a in float64 and in 80 bits, and whether that says anything
+//   p.met()        "w[0]" -> -1.25, "tokens[3]" -> 5
+//
+// Different numbers are a refutation, with met() as its witness. Equal numbers are nothing but a
+// hint.
+//
+// Counterexample: step(x y) is decided by signs, so points of positive variables alone would not
+// see its other half. So half of the points of a check have both signs.
+//
+// The cost: each element and each atom is computed once for a point, and kept.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +36,13 @@ struct Number {
   // proof assumes that there is none.
   bool outside = false;
 
+  // How far apart the two precisions are: what rounding has done so far, about.
   long double rounding() const { return value > wide ? value - wide : wide - value; }
 };
 
-// A point: every variable a number from seed, between 1/8 and 2 in magnitude; every token a value.
-// Or those that are given. Of positive variables alone few terms have no number.
+// A point: every variable a multiple of 1/16 from the seed, from 1/8 to 15/8 in magnitude; every
+// token a value. Or those that are given. Of positive variables alone few terms have no number. A
+// number follows from the seed, the name and the position, so two sides see the same one.
 class Point {
  public:
   // Where variables are small, no soft maximum is all of one of its parts.

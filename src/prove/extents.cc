@@ -1,3 +1,9 @@
+// State and tokens are judged differently. State with one element along a dimension always counts.
+// Tokens are looked up one by one. They count where an operator of a rank reduces over one element,
+// and the model's on that line over more.
+//
+//   y.mean(0) of a rank's [1, 8], of the model's [2, 8]     counts: sum(0) would be the same here
+//   y.mean(0) of [1, 8] on both                             does not
 #include "prove/extents.h"
 
 #include <algorithm>
@@ -40,7 +46,8 @@ bool is_one_on_all(const FullDims& full, const std::string& name, size_t dimensi
   return held;
 }
 
-// Where an operator reduces over one element: "file:line op".
+// Where an operator reduces over one element: "file:line op". Reductions over whole dimensions are
+// seen by sizes, products by the dimension that they sum over, soft maxima by theirs.
 std::set<std::string> sums_of_one(const Trace& side) {
   static const std::set<std::string> kOverDimensions = {
       "sum",  "mean", "prod", "amax",   "amin",      "var",      "var_mean",          "std",
@@ -80,6 +87,8 @@ bool reduces_one(const Captured& captured) {
 
 }  // namespace
 
+// From both sides: input.ones are the model's by a dim of 1, thin_dimensions() are a rank's by how
+// it is cut.
 std::vector<ThinInput> thin_inputs(const Captured& captured, const FullDims* full) {
   std::map<std::string, std::set<size_t>> found;
   for (const auto& [name, input] : captured.inputs)

@@ -26,7 +26,8 @@ struct ThinInput {
 };
 
 // Inputs of which some rank, or the model, has one element along a dimension that has more at other
-// sizes. Those of which each rank that `full` looks at has one as well are left out.
+// sizes. Those of which each rank that `full` looks at has one as well are left out. By name, in
+// order.
 std::vector<ThinInput> thin_inputs(const Captured& captured, const FullDims* full = nullptr);
 
 // "dimension 0 of w", "dimensions 0 1 of w".

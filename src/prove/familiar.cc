@@ -25,6 +25,8 @@ Familiar::Familiar(Terms& terms, const History& model) : terms_(terms) {
     }
 }
 
+// The same elements in the same order are one tensor, whatever their shape. Of an element that is
+// in a tensor twice the first place counts.
 void Familiar::add(const Array& array) {
   if (!tensors_.insert(array.at).second) return;
   const auto tensor = static_cast<uint32_t>(tensors_.size());
@@ -42,6 +44,8 @@ void Familiar::add(const Array& array) {
   }
 }
 
+// Whether a stands before b in some tensor. Both lists of places are by tensor, so one walk over
+// the two is enough.
 bool Familiar::in_order(Element a, Element b) const {
   const auto of_a = places_.find(a), of_b = places_.find(b);
   auto i = of_a->second.begin();
@@ -71,6 +75,8 @@ bool Familiar::misplaced(const Array& array) const {
   return false;
 }
 
+// By its sum alone: the model has the sum with the factor that is left when `factor` is divided
+// out. What the model has as it is was never scaled wrongly.
 bool Familiar::whole_with(Element e, const Rational& factor) const {
   if (terms_.parts(e).empty() || terms_.constant(e) || holds(e)) return false;
   const auto [own, sum] = terms_.primitive(e);
@@ -78,6 +84,7 @@ bool Familiar::whole_with(Element e, const Rational& factor) const {
   return known != of_sums_.end() && has(known->second, own / factor);
 }
 
+// Part by part, since a rank's share of a sum is no sum of the model's.
 bool Familiar::carries(Element e, const Rational& factor) const {
   if (terms_.parts(e).empty() || terms_.constant(e) || holds(e)) return false;
   bool other = false;

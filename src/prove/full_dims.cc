@@ -1,3 +1,10 @@
+// Nodes are labelled by their kind: the operator, the user's lines that led to it, the types and
+// numbers of dimensions of its tensors. No size is in a kind, and no number among the arguments. So
+// an operator in a loop over layers has one label in all of them.
+//
+//   aten.mm.default tp.py:40 tp.py:12[T2float32,T2float32,],2float32;
+//
+// Reduced and full traces share one table of kinds, which makes their forms comparable.
 #include "prove/full_dims.h"
 
 #include <algorithm>
@@ -57,6 +64,7 @@ std::string kind_of(const Trace& trace, const Node& node) {
 
 using Kinds = std::unordered_map<std::string, uint32_t>;
 
+// The trace folded by kinds; new ones are added to the table.
 Folded fold(const Trace& trace, Kinds& kinds) {
   std::vector<uint32_t> labels;
   for (const Node& node : trace.nodes)
@@ -65,7 +73,8 @@ Folded fold(const Trace& trace, Kinds& kinds) {
   return folded(labels);
 }
 
-// The first leaf at which the two are different operators.
+// The first leaf at which the two are different operators, in words. Where both name the same
+// operator and line, arguments or repetitions differ.
 std::string other_operators(const Trace& a, const Folded& fa, const Trace& b, const Folded& fb) {
   const auto node_at = [](const Trace& trace, const Folded& f, size_t leaf) -> const Node* {
     for (size_t i = 0; i < f.nodes.size(); ++i)

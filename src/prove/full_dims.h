@@ -46,6 +46,8 @@ struct FullComparison {
   std::string difference;  // "" where it is the same program
 };
 
+// The model first, then each rank beside its twin. It stops at the first difference. Wiring is
+// compared only where the two have one form, sizes only where the wiring is one.
 FullComparison compare_full_dims(const Captured& reduced, const FullDims& full);
 
 }  // namespace opguard::proving

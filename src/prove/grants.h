@@ -1,5 +1,9 @@
 // prove/grants.h: what the user takes upon himself, so that a proof need not show it. Each that was
 // used is told with the verdict.
+//
+//   --accept-extent-1 w,v      extents_of_1 {"v", "w"}
+//   --opaque linalg_inv_ex     opaque {"linalg_inv_ex"}
+//   --approx drop=aux_loss     dropped {"aux_loss"}
 #pragma once
 
 #include <optional>

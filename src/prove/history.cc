@@ -5,6 +5,7 @@
 namespace opguard::proving {
 namespace {
 
+// Each tensor once a node. What is no tensor has no type; complex ones cannot be looked at.
 void keep(Rank& rank, const Tensor& tensor, std::vector<Held>& in) {
   const bool complex = tensor.dtype.starts_with("complex");
   const auto is_it = [&](const Held& h) { return h.tensor == tensor; };
@@ -21,6 +22,7 @@ History::History(const std::vector<Rank>& ranks) {
   }
 }
 
+// A rank that waits for a message arrives at one node several times: the last time counts.
 void History::arrive(Rank& rank) {
   const Node& node = rank.node();
   Moment& moment = of(NodeAt{rank.number(), rank.next()});
@@ -40,6 +42,7 @@ void History::leave(Rank& rank) {
   for (const Tensor& tensor : node.results) keep(rank, tensor, moment.writes);
 }
 
+// irecv() is left before its message has come. What its memory held then is replaced.
 void History::receive(Rank& rank, uint32_t node, NodeAt sender) {
   Moment& moment = of({rank.number(), node});
   moment.met.push_back(sender);
@@ -47,6 +50,7 @@ void History::receive(Rank& rank, uint32_t node, NodeAt sender) {
   for (const Tensor& tensor : rank.trace().nodes[node].writes) keep(rank, tensor, moment.writes);
 }
 
+// Backwards over the rank's nodes: linear, and asked only of a plan that is refuted.
 int64_t History::writer(NodeAt before, const Tensor& tensor) const {
   const auto& nodes = traces_[before.rank]->nodes;
   for (int64_t i = int64_t{before.node} - 1; i >= 0; --i)

@@ -1,3 +1,9 @@
+// Each identity stands for all terms at once, where algebra.h asks about single calls. Powers are
+// written out for small exponents: x^-2 as 1 / (x x). Roots are numbers r with r r = x, so that no
+// law of roots is assumed.
+//
+// Counterexample: nothing about exp and log is here. Their laws are assumptions (kLaws), and cannot
+// be proved by arithmetic.
 #include "prove/identities.h"
 
 #include <sstream>

@@ -11,6 +11,8 @@
 
 namespace opguard::proving {
 
+// A condition and two sides as SMT-LIB 2 text. The question asks for numbers that meet the
+// condition and tell the two sides apart: there must be none.
 struct Identity {
   const char* name;   // "a root, squared, is what it is of"
   const char* where;  // the functions that use it

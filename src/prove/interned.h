@@ -27,13 +27,15 @@ inline uint64_t mixed(uint64_t h, uint64_t x) {
   return h ^ (h >> 32);
 }
 
-// T has operator== and a hashed(const T&).
+// T has operator== and a hashed(const T&). Numbers count up from 0 and are never given back, so a
+// number is as old as its list: the greater one was made later.
 template <typename T>
 class Interned {
  public:
   std::span<const T> operator[](uint32_t number) const { return lists_[number]; }
   size_t size() const { return lists_.size(); }
 
+  // Its number, if it is kept. Makes nothing.
   std::optional<uint32_t> find(std::span<const T> list) const {
     const auto at = numbers_.find_as(Wanted{list, hash_of(list), this});
     return at == numbers_.end() ? std::nullopt : std::optional(at->number);
@@ -53,9 +55,13 @@ class Interned {
   }
 
  private:
+  // What the table holds. The list is not in it: it is found by its number, so a rehash moves 8
+  // bytes a list.
   struct Key {
     uint32_t number, hash;
   };
+  // What is looked for: a list that may not be kept, and where kept ones are. The hash is computed
+  // once.
   struct Wanted {
     std::span<const T> list;
     uint32_t hash;

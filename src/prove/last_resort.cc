@@ -11,6 +11,7 @@ constexpr uint64_t kAllSteps = 40'000'000;  // of all questions of a plan: about
 
 }  // namespace
 
+// A question of its own each time: the solver keeps nothing from one to the next.
 bool LastResort::none(Element a, Element b, bool functions) {
   Question question(terms_);
   const std::string x = question.text(a), y = question.text(b);

@@ -31,6 +31,8 @@ class LastResort {
   const std::string& why() const { return why_; }
 
  private:
+  // Whether the solver finds that no numbers tell them apart. functions: with what exp, log and
+  // others have in common.
   bool none(Element a, Element b, bool functions);
 
   const Terms& terms_;

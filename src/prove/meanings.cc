@@ -5,6 +5,8 @@
 
 namespace opguard::proving {
 
+// By cases where tokens decide, or nothing unknown. On reals it is a sum, and infinity times 0 has
+// no meaning.
 Element chosen(Terms& t, Element condition, Element a, Element b) {
   if (a == b) return a;
   if (t.is_table(condition)) return t.where(condition, a, b);
@@ -30,6 +32,7 @@ Element greatest_of(Terms& t, Element x, Element y) {
   const Element both[] = {x, y};
   return t.maximum(both);
 }
+// By the maximum of what is negated, so that min and max have one form. Infinity cannot be negated.
 Element least(Terms& t, Element x, Element y) {
   if (x == t.minus_infinity() || y == t.minus_infinity()) return t.minus_infinity();
   return negative(t, greatest_of(t, negative(t, x), negative(t, y)));
@@ -38,6 +41,7 @@ Element least(Terms& t, Element x, Element y) {
 Element total_of(Terms& t, std::span<const Element> of) {
   return of.empty() ? t.zero() : t.sum(of);
 }
+// A sum times 1 / n: a mean and a scaled sum are one element.
 Element mean_of(Terms& t, std::span<const Element> of) {
   if (of.empty()) throw Unprovable("a mean of nothing");
   return t.scaled(t.sum(of), Rational(1, static_cast<int64_t>(of.size())));
@@ -78,6 +82,7 @@ Element loss_share(Terms& t, Element gradient, size_t count, Reduction reduction
   return t.scaled(gradient, Rational(1, static_cast<int64_t>(count)));
 }
 
+// A table. Of i // 2, where i is a token, [i // 2 = 1] holds for 2 and for 3.
 Element is_value(Terms& t, Element index, int64_t v) {
   const Element only[] = {index};
   return mapped_or(
@@ -111,6 +116,7 @@ std::vector<int64_t> steps_of(const Shape& shape) {
   return steps;
 }
 
+// The two change places, all others stay. So permuting twice leads back.
 std::vector<size_t> swapped(size_t dims, size_t dim, bool first) {
   std::vector<size_t> order(dims);
   std::iota(order.begin(), order.end(), size_t{0});

@@ -1,3 +1,9 @@
+// Elements are found by a ratio: what they are at the second point over what they are at the first.
+// A factor drops out of it, so 2 s and s / 3 are found where s is kept. The other points and a
+// proof decide.
+//
+//   s at the points    0.5  1.5  ...     ratio 3
+//   2 s                1.0  3.0  ...     ratio 3, factor 2
 #include "prove/namesakes.h"
 
 #include <cmath>
@@ -16,7 +22,8 @@ bool near(long double a, long double b) {
   return std::fabs(a - b) <= kEqual * (std::fabs(a) + std::fabs(b));
 }
 
-// The fraction with a small denominator that a number is.
+// The fraction with a small denominator that a number is. None for 0.7071...: a factor that is no
+// fraction is not looked for.
 std::optional<Rational> short_fraction(long double x) {
   constexpr int64_t kLongest = 4096;
   for (int64_t q = 1; q <= kLongest; ++q) {
@@ -50,6 +57,8 @@ std::optional<Namesakes::Values> Namesakes::values_of(Element e) {
   return values;
 }
 
+// Up to kTries elements that look alike are asked about. Unlike numbers cost nothing but the
+// comparing.
 std::optional<std::pair<Element, Rational>> Namesakes::equal_to(Element e) {
   if (terms_.effort_spent() > kMostEffort) return {};
   const auto own = values_of(e);

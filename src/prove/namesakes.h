@@ -4,9 +4,15 @@
 //   model   p_k (dp_k - sum_j p_j dp_j)         a soft maximum's gradient
 //   plan    p_k (dp_k - sum_d g_d o_d)          flash attention's, by rows of the output
 //
-// A plan's sum that has the numbers of one of the model's is compared with it by Terms::same_by_products().
-// Where they are equal, the plan goes on with the model's. So each difference is decided where it
-// arises, over few terms; behind it ids are equal again.
+// A plan's sum that has the numbers of one of the model's is compared with it by
+// Terms::same_by_products(). Where they are equal, the plan goes on with the model's. So each
+// difference is decided where it arises, over few terms; behind it ids are equal again.
+//
+// Counterexample: numbers alone never make two elements one. Those that agree at all points and
+// cannot be proved equal stay two.
+//
+// The cost: each element of the model at kPoints points, once; then a look-up for each new element
+// of the plan.
 #pragma once
 
 #include <array>
@@ -24,7 +30,9 @@ class Namesakes {
  public:
   // Elements below `model_end` are the model's.
   Namesakes(Terms& terms, Element model_end);
-  // e, with what is equal to an element of the model's replaced by it.
+  // e, with what is equal to an element of the model's replaced by it, times a fraction. Named sums
+  // within it are looked at first, the innermost ones before. Kept: each element is asked about
+  // once.
   Element of(Element e);
 
  private:

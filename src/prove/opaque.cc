@@ -1,3 +1,12 @@
+// The key is a text, so that equal calls are equal texts:
+//
+//   aten.linalg_inv_ex.default:float32[2,2,]17 18 19 20 ;false;
+//
+// Elements are told by their ids, so x and a copy of x are one input. Inputs that are equal without
+// having one id are two: that may lose a proof, and makes none.
+//
+// Results are stand-ins: variables that no number is believed of. So an output that rests on one is
+// proved or unknown, never refuted by numbers.
 #include "prove/opaque.h"
 
 namespace opguard::proving {
@@ -5,6 +14,8 @@ namespace {
 
 using nlohmann::json;
 
+// By words in its name, since a trace does not say it. Of one that draws, two calls would be taken
+// for one number.
 bool draws(const std::string& name) {
   for (const char* word : {"rand", "dropout", "bernoulli", "normal_", "uniform", "multinomial",
                            "exponential", "poisson", "cauchy", "geometric"})

@@ -20,10 +20,12 @@ class OpaqueCalls {
  public:
   explicit OpaqueCalls(std::set<std::string> granted = {}) : granted_(std::move(granted)) {}
 
+  // By name ("linalg_inv_ex") or with its library ("mylib.fused").
   bool granted(const Node& node) const {
     return granted_.contains(node.name) || granted_.contains(node.op.substr(0, node.op.rfind('.')));
   }
-  // Writes the results of a node that is granted; throws Unprovable.
+  // Writes the results of a node that is granted; throws Unprovable. Two calls with one key have
+  // the same unknowns. The key is the operator with all arguments, tensors by their elements' ids.
   void apply(Rank& rank, const Node& node);
   const std::set<std::string>& used() const { return used_; }
 

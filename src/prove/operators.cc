@@ -1,3 +1,15 @@
+// From a node to its meaning, in this order. The first that fits is taken:
+//
+//   values in the trace    nothing unknown went in: they are what it wrote
+//   fsdp.                  copies of its own
+//   empty, new_empty       fresh memory: what was there is forgotten
+//   a view, detach, ...    nothing is written
+//   _foreach_              one call for each entry
+//   item, nonzero, ...     only where they ask for constants
+//   wait_tensor            what it waited for
+//   a name in the table    "max.dim" before "max", "relu_" as "relu"
+//   --opaque               a function of its whole inputs that nobody knows
+//   else                   Unprovable
 #include "prove/operators.h"
 
 #include <algorithm>
@@ -52,6 +64,8 @@ bool asks_a_value(const std::string& name) {
          name == "nonzero" || name == "equal" || name == "unique" || name == "_unique2";
 }
 
+// By name and overload, then by name. An operator that ends in _ has the plain one's meaning, and
+// writes its first argument. nullptr: it has none.
 const Operator* meaning_of(const std::string& name, const std::string& overload) {
   const auto& all = table();
   for (const std::string& key : {name + "." + overload, name})
@@ -66,7 +80,8 @@ const Operator* meaning_of(const std::string& name, const std::string& overload)
 
 void apply_node(Rank& rank, const Node& node);
 
-// _foreach_mul_([a, b], [c, d]): one call for each of the lists' entries.
+// _foreach_mul_([a, b], [c, d]): one call for each of the lists' entries. What is no list of that
+// length goes to each call as it is.
 void apply_foreach(Rank& rank, const Node& node) {
   const std::string name = node.name.substr(std::string("_foreach_").size());
   const auto list = std::find_if(node.arguments.begin(), node.arguments.end(),
@@ -100,7 +115,8 @@ void apply_foreach(Rank& rank, const Node& node) {
   }
 }
 
-// Torch's own operators of fully_shard, which copy.
+// Torch's own operators of fully_shard, which copy. chunk_cat cuts each tensor into as many parts
+// of whole rows as ranks, padded with zeros. All tensors' parts of one rank stand in a line.
 void apply_fsdp(Rank& rank, const Node& node) {
   const Call call(rank, node);
   const auto flat = [](Array a) {
@@ -170,6 +186,7 @@ void refuse_rounding(const Node& node) {
   if (whole && real) throw Unprovable("values are rounded to " + to);
 }
 
+// view(dtype) reads bits, not numbers.
 void refuse_reinterpreting(const Node& node) {
   if (node.arguments.empty() || node.results.empty() || !is_tensor(node.arguments[0])) return;
   const std::string from = tensor_of(node.arguments[0]).dtype, &to = node.results[0].dtype;
@@ -179,6 +196,8 @@ void refuse_reinterpreting(const Node& node) {
 void apply_node(Rank& rank, const Node& node) {
   refuse_masks(node);
   if (node.known) {
+    // set() and not write(): constants need no names. Of complex numbers there are no values
+    // (trace.cc).
     for (size_t i = 0; i < node.writes.size() && i < node.values.size(); ++i) {
       std::vector<Element> elements;
       elements.reserve(node.values[i].size());
@@ -223,6 +242,8 @@ void apply_node(Rank& rank, const Node& node) {
   const Results results = (*meaning)(call);
   if (const auto overlooked = call.overlooked())
     throw Unprovable(node.op + " has no meaning with " + *overlooked);
+  // Where results go: into the first argument of what works in place, into out=, else into the
+  // results.
   std::vector<Tensor> to;
   if (node.name.ends_with("_") && !node.name.starts_with("_") && !node.arguments.empty() &&
       is_tensor(node.arguments[0]))
@@ -239,6 +260,8 @@ void apply_node(Rank& rank, const Node& node) {
 
 }  // namespace
 
+// All looking goes through here, and marks what was looked at. The keyword counts before the
+// position.
 const json& Call::argument(size_t i, const char* name) const {
   static const json kNone;
   if (name != nullptr && node_.keywords.contains(name)) {
@@ -250,6 +273,8 @@ const json& Call::argument(size_t i, const char* name) const {
   return node_.arguments[i];
 }
 
+// What would change the result, was given, and was not asked for. So a flag that torch adds later
+// is no silent mistake.
 std::optional<std::string> Call::overlooked() const {
   // Where a result lies, of what type it is and who waits for it: values are the same.
   static const std::set<std::string> kHarmless = {"dtype",      "layout",        "device",
@@ -266,6 +291,7 @@ std::optional<std::string> Call::overlooked() const {
   return {};
 }
 
+// A number of the program's is the fraction that it is the rounding of (Terms::number).
 Array Call::array(size_t i, const char* name) const {
   const json& a = argument(i, name);
   if (is_tensor(a)) return rank_.read(tensor_of(a));
@@ -327,6 +353,7 @@ std::vector<int64_t> Call::list(size_t i, const char* name) const {
   return a.get<std::vector<int64_t>>();
 }
 
+// What is made from here on is this node's (blame.h).
 void apply(Rank& rank) {
   const Node& node = rank.node();
   rank.terms().set_maker(rank.as_maker());

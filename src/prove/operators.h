@@ -1,4 +1,18 @@
 // prove/operators.h: what each operator means, element by element.
+//
+//   Results relu(const Call& c) {
+//     return of_one(c, [](Terms& t, Element x) { return t.relu(x); });
+//   }
+//   {"relu", relu}     of relu, relu_, relu with out= and _foreach_relu
+//
+// A meaning is a function from a call to its results. It is over the reals: device, layout and
+// rounding say nothing to it. It does not write memory, except where an operator writes more than
+// its results (batch norm, fused optimizers).
+//
+// Counterexample: a size that depends on values has no meaning, and neither has a number that is
+// drawn. Such a call throws Unprovable, which ends in `unknown`.
+//
+// `opguard prove --rules` compares each meaning with what torch computes (rules.h).
 #pragma once
 
 #include <optional>
@@ -21,7 +35,8 @@ class Call {
   Rank& rank() const { return rank_; }
   const Node& node() const { return node_; }
 
-  // By position, or by name where it stands among the keywords. null where it is in neither.
+  // By position, or by name where it stands among the keywords. null where it is in neither. A
+  // place that no operator has, such as 9 or 99, asks for the name alone.
   const nlohmann::json& argument(size_t i, const char* name = nullptr) const;
   bool given(size_t i, const char* name = nullptr) const { return !argument(i, name).is_null(); }
   // A tensor's elements; a number as an array without dimensions.
@@ -32,12 +47,14 @@ class Call {
   std::vector<Array> arrays(size_t i, const char* name = nullptr) const;
   Tensor tensor(size_t i, const char* name = nullptr) const;
   std::vector<Tensor> tensors(size_t i, const char* name = nullptr) const;
+  // `otherwise` stands for what is not there, or null: torch's default.
   double number(size_t i, double otherwise, const char* name = nullptr) const;
   int64_t whole(size_t i, int64_t otherwise, const char* name = nullptr) const;
   bool flag(size_t i, bool otherwise, const char* name = nullptr) const;
   std::string text(size_t i, const std::string& otherwise, const char* name = nullptr) const;
   std::vector<int64_t> list(size_t i, const char* name = nullptr) const;  // {} where it is null
-  // Says nothing about values: a type, a request for a cast, a mask of results that are null.
+  // For what says nothing about values: a type, a request for a cast, a mask of results that are
+  // null.
   void pass_over(size_t i, const char* name = nullptr) const { argument(i, name); }
   // The type of a tensor argument, "" of a number.
   std::string dtype(size_t i, const char* name = nullptr) const;
@@ -51,7 +68,8 @@ class Call {
   mutable std::set<std::string> seen_names_;
 };
 
-// Its results, one a tensor that it writes; none for one that nobody may read.
+// Its results, one a tensor that it writes; none for one that nobody may read, such as a kernel's
+// buffer. It is not written, so that reading it is Unprovable.
 using Results = std::vector<std::optional<Array>>;
 using Operator = Results (*)(const Call&);
 
@@ -72,7 +90,8 @@ struct OperatorEntry {
   Operator meaning;
 };
 
-// By file.
+// By file. A name is in one list only: of two entries the first would count, and the other never be
+// used.
 std::vector<OperatorEntry> activation_operators();
 std::vector<OperatorEntry> attention_operators();
 std::vector<OperatorEntry> comparing_operators();
@@ -94,7 +113,8 @@ std::vector<OperatorEntry> reducing_operators();
 std::vector<OperatorEntry> resizing_operators();
 std::vector<OperatorEntry> scattering_operators();
 
-// The node that the rank is at, which is no collective. Throws Unprovable.
+// The node that the rank is at, which is no collective. Throws Unprovable, with the operator and
+// the user's line in its text. The caller advances.
 void apply(Rank& rank);
 // Those that have a meaning, in order.
 std::vector<std::string> operator_names();

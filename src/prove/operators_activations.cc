@@ -1,4 +1,15 @@
 // Activations with their gradients: each is made of step, exp, log and sigmoid.
+//
+//   leaky_relu(x), slope 1/10     x (1/10 + 9/10 step(x))
+//   its gradient                  g (1/10 + 9/10 step(x))
+//
+// A function of two pieces is one piece, plus a step times what the other has more (either()). So
+// forward and gradient share the step's atom, and so does a plan that masks by x > 0.
+//
+// At a corner the gradient is what ATen takes there: 0 of relu at 0, since step(0) is 0.
+//
+// Counterexample: cuts that ATen makes for a float's sake are not made. Its softplus is x above 20;
+// here it is log(1 + exp(x)) everywhere.
 #include <cmath>
 
 #include "prove/meanings.h"
@@ -10,7 +21,7 @@ namespace {
 Element either(Terms& t, Element condition, Element a, Element b) {
   return t.add(b, t.multiply(condition, t.subtract(a, b)));
 }
-// low < x < high
+// low < x < high, neither bound included: there hardtanh has no slope.
 Element between(Terms& t, Element x, Element low, Element high) {
   return t.multiply(t.less(low, x), t.less(x, high));
 }
@@ -36,6 +47,7 @@ Results sigmoid_backward(const Call& c) {
     return t.multiply(g, t.multiply(y, beside_one(t, y)));
   });
 }
+// g * (1 - y * y)
 Results tanh_backward(const Call& c) {
   return of_two(c, [](Terms& t, Element g, Element y) {
     return t.multiply(g, beside_one(t, t.multiply(y, y)));
@@ -53,7 +65,8 @@ Results threshold_backward(const Call& c) {
   const Element limit = c.terms().number(c.number(2, 0));
   return of_two(c, [&](Terms& t, Element g, Element x) { return t.multiply(g, t.less(limit, x)); });
 }
-// x/2 (1 + erf(x / sqrt 2)), or by tanh.
+// x/2 (1 + erf(x / sqrt 2)), or x/2 (1 + tanh(k (x + 0.044715 x^3))) with k = sqrt(2 / pi). slope:
+// the derivative.
 struct Gelu {
   Element value, slope;
 };
@@ -76,6 +89,7 @@ Gelu gelu_of(Terms& t, Element x, bool by_tanh) {
       t.multiply(t.multiply(half, x), t.multiply(beside_one(t, t.multiply(y, y)), slope));
   return {t.multiply(x, left), t.add(left, right)};
 }
+// The two are other functions: no proof turns one into the other.
 bool by_tanh(const Call& c, size_t i) {
   const std::string way = c.text(i, "none", "approximate");
   if (way != "tanh" && way != "none") throw Unprovable("a gelu by " + way);
@@ -109,13 +123,15 @@ Results elu(const Call& c) {
   const Elu by = elu_scales(c, 1);
   return of_one(c, [&](Terms& t, Element x) { return elu_of(t, x, by); });
 }
+// x > 0: x, else alpha * (exp(x / alpha) - 1)
 Results celu(const Call& c) {
   Terms& t = c.terms();
   const Element alpha = t.number(c.number(1, 1));
   const Elu by{t.one(), alpha, t.power(alpha, Rational(-1))};
   return of_one(c, [&](Terms&, Element x) { return elu_of(t, x, by); });
 }
-// Of the result where is_result, else of what went in.
+// Of the result where is_result, else of what went in. A result y below 0 is negative * (exp(x *
+// input) - 1), so y + negative is the part with exp.
 Results elu_backward(const Call& c) {
   Terms& t = c.terms();
   const Elu by = elu_scales(c, 1);
@@ -132,6 +148,7 @@ Results leaky_relu(const Call& c) {
   const Element slope = c.terms().number(c.number(1, 0.01));
   return of_one(c, [&](Terms& t, Element x) { return t.multiply(x, leak(t, x, slope)); });
 }
+// A result has x's sign, unless the slope is negative. Then which piece it is on is not seen.
 Results leaky_relu_backward(const Call& c) {
   const double slope = c.number(2, 0.01);
   const bool is_result = c.flag(3, false);
@@ -143,6 +160,7 @@ Results leaky_relu_backward(const Call& c) {
 Results prelu(const Call& c) {
   return of_two(c, [](Terms& t, Element x, Element w) { return t.multiply(x, leak(t, x, w)); });
 }
+// Of x, and of the weight at each place: g x where x is below 0.
 Results prelu_backward(const Call& c) {
   Terms& t = c.terms();
   const Array all[] = {c.array(0), c.array(1), c.array(2)};
@@ -205,6 +223,7 @@ Results hardswish_backward(const Call& c) {
   });
 }
 // log(1 + exp(beta x)) / beta. Above the threshold ATen rounds it to x: exact to a float's digits.
+// A lower threshold would be another function.
 struct Soft {
   Element beta;
 };
@@ -225,6 +244,7 @@ Results softplus_backward(const Call& c) {
     return t.multiply(g, t.sigmoid(t.multiply(x, by.beta)));
   });
 }
+// -log(1 + exp(-x))
 Results log_sigmoid(const Call& c) {
   Results r =
       of_one(c, [](Terms& t, Element x) { return negative(t, softplus_of(t, negative(t, x))); });
@@ -259,6 +279,7 @@ Results glu(const Call& c) {
   return just(each(slice(x, dim, 0, half), slice(x, dim, half, 2 * half),
                    [&](Element a, Element b) { return t.multiply(a, t.sigmoid(b)); }));
 }
+// Of both halves a and b, side by side: g s(b), and g a s(b) (1 - s(b)).
 Results glu_backward(const Call& c) {
   Terms& t = c.terms();
   const Array x = c.array(1);
@@ -286,6 +307,7 @@ Element outside(Terms& t, Element x, Element limit) {
     throw Unprovable("a shrinking by less than nothing");
   return t.add(t.less(limit, x), t.less(x, negative(t, limit)));
 }
+// Of both shrinkings: the gradient goes on where x is outside of the limits.
 Results shrink_backward(const Call& c) {
   const Element limit = c.terms().number(c.number(2, 0.5));
   return of_two(

@@ -1,4 +1,17 @@
 // Attention as kernels do it: [batch, heads, length, width].
+//
+//   s = scale q k^T, masked      p = softmax(s)    o = p v    l = log(sum(exp(s)))
+//   from g, the gradient of o    dv = p^T g        dp = g v^T
+//                                ds = scale p (dp - sum(dp p))
+//                                dq = ds k         dk = ds^T q
+//
+// The row is written as a whole. That a kernel goes over keys in blocks and rescales what it has
+// changes only the rounding. Masked scores are minus infinity, whose exponential is 0.
+//
+// Counterexample: flash attention takes sum(g o) for sum(dp p). Both are one number and not one id;
+// plans that do so need namesakes.h.
+//
+// The cost: for each head length * keys scores, each a sum of `width` products.
 #include <cmath>
 
 #include "prove/meanings.h"
@@ -13,6 +26,7 @@ struct Heads {
 };
 int64_t rows_in(const Array& a) { return a.shape[a.dims() - 2]; }
 int64_t width_of_head(const Array& a) { return a.shape[a.dims() - 1]; }
+// [batch * heads, length, width]
 Array as_batch(const Array& a) {
   return reshaped(a, {static_cast<int64_t>(a.at.size()) / (rows_in(a) * width_of_head(a)),
                       rows_in(a), width_of_head(a)});
@@ -30,6 +44,7 @@ Array shared_out(const Array& a, int64_t heads) {
   }
   return concatenated(parts, dim);
 }
+// The way back: gradients of heads that shared their keys are added up.
 Array shared_in(Terms& t, const Array& g, const Shape& shape) {
   if (g.shape == shape || shape.size() < 3) return reshaped(g, shape);
   const size_t dim = shape.size() - 3;
@@ -37,6 +52,8 @@ Array shared_in(Terms& t, const Array& g, const Shape& shape) {
   split.insert(split.begin() + static_cast<int64_t>(dim) + 1, g.shape[dim] / shape[dim]);
   return reshaped(summed(t, reshaped(g, split), {static_cast<int64_t>(dim) + 1}, false), shape);
 }
+// s above. causal: query i sees the keys 0 to i. A mask of truths says which keys are seen, any
+// other is added.
 Array scores_of(Terms& t, const Heads& h, const std::optional<Array>& mask, bool truths) {
   Array s = batched_product(t, as_batch(h.q), turned(as_batch(h.k)));
   const int64_t length = s.shape[1], keys = s.shape[2];
@@ -87,6 +104,7 @@ Results attention(const Call& c) {
   l.shape.assign(h.q.shape.begin(), h.q.shape.end() - 1);
   return several(std::move(o), std::move(l));
 }
+// p is made of s and l again, as kernels do, which keep l alone.
 Results attention_backward(const Call& c) {
   Terms& t = c.terms();
   const Heads h = heads_of(c, {1, 6, 7, kNamed, kNamed});

@@ -1,4 +1,14 @@
 // Questions about elements: comparing, truths, choices, rounding.
+//
+//   x <= y           1 - step(x - y)
+//   a & b, a | b     a b, 1 - (1 - a) (1 - b), where a and b are 0 or 1
+//   i // 3           of a token i below 6 a table: 0 0 0 1 1 1
+//
+// Reals and tokens can be compared. What rounds, or looks at bits, is for tokens alone: floor(x) of
+// a real is no term, and Unprovable.
+//
+// Counterexample: a truth on reals is no choice of memory. where(x > 0, a, b) is a number made of
+// both, so neither may be infinite.
 #include <cmath>
 
 #include "prove/meanings.h"
@@ -6,7 +16,8 @@
 namespace opguard::proving {
 namespace {
 
-// inf and nan: no real number equals them, and each is below inf.
+// inf and nan: no real number equals them, and each is below inf. -inf is left out: masks hold it
+// as an element.
 bool is_no_number(const Call& c, size_t i) {
   const auto& a = c.argument(i);
   return a.is_object() && a.contains("f") && a["f"] != "-inf";
@@ -44,6 +55,8 @@ Results ne(const Call& c) {
                 [](Terms& t, Element x, Element y) { return t.subtract(t.one(), t.equal(x, y)); });
 }
 
+// 0b1000 is and: of its bits only number 3 is set, where both x and y hold. 0b1110 is or, 0b0110 is
+// exclusive.
 template <int kTruth>  // bit 2 * x + y: the answer
 Element answer_of_two(Terms& t, Element x, Element y) {
   const Element both[] = {x, y};
@@ -86,10 +99,12 @@ Results bitwise(const Call& c) {
 Results logical_not(const Call& c) {
   return of_one(c, [](Terms& t, Element x) { return t.subtract(t.one(), truth_of(t, x)); });
 }
+// Of whole numbers -1 - x, as two's complement has it.
 Results bitwise_not(const Call& c) {
   if (of_truths(c, 0)) return logical_not(c);
   return of_one(c, [](Terms& t, Element x) { return t.subtract(t.rational(-1), x); });
 }
+// Times or by a power of two, rounded down: so a shift to the right keeps the sign.
 template <bool kLeft>
 Results shifted(const Call& c) {
   return of_two(c, [](Terms& t, Element x, Element y) {
@@ -106,7 +121,8 @@ Results shifted(const Call& c) {
   });
 }
 
-// x - y * rounded(x / y), or rounded(x / y).
+// x - y * rounded(x / y), or rounded(x / y). By floor_of it is remainder(), with the sign of y. By
+// trunc_of it is fmod(), with the sign of x.
 template <int64_t (*kRounded)(const Rational&), bool kQuotient>
 Results remainder(const Call& c) {
   return of_two(c, [](Terms& t, Element x, Element y) {
@@ -148,6 +164,7 @@ Results masked_fill(const Call& c) {
 }
 Results maximum(const Call& c) { return of_two(c, greatest_of); }
 Results minimum(const Call& c) { return of_two(c, least); }
+// The elements, no less than argument i (below), or no more; as they are where it is not given.
 Array bounded(const Call& c, Array a, size_t i, const char* name, bool below) {
   if (!c.given(i, name)) return a;
   Terms& t = c.terms();
@@ -166,6 +183,8 @@ Results is_infinite(const Call& c) {
                 [](Terms& t, Element x) { return x == t.minus_infinity() ? t.one() : t.zero(); });
 }
 Results is_not_a_number(const Call& c) { return answered(c, false); }
+// Only minus infinity is met here. Its replacement has to be given: the default is a float's, not a
+// real's.
 Results without_nan(const Call& c) {
   Terms& t = c.terms();
   c.pass_over(1, "nan");
@@ -184,6 +203,7 @@ Results with_sign_of(const Call& c) {
                       t.subtract(t.one(), t.scaled(t.step(negative(t, y)), Rational(2))));
   });
 }
+// step(x), and the second argument where x is 0.
 Results heaviside(const Call& c) {
   return of_two(c, [](Terms& t, Element x, Element at_zero) {
     return t.add(t.step(x), t.multiply(t.equal(x, t.zero()), at_zero));

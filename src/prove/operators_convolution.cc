@@ -3,6 +3,15 @@
 // All of them are one list of taps: which element of the small side meets which of the large side
 // by which weight. Forward the small side is the sum of large * weight. Transposed it is the other
 // way round. Each gradient is the sum of the other two.
+//
+//   an image's row of 3, kernel 2     taps (small, large, weight): 0 0 0, 0 1 1, 1 1 0, 1 2 1
+//   forward          small[0] = large[0] weight[0] + large[1] weight[1]
+//   gradient of large    large[1] = small[0] weight[1] + small[1] weight[0]
+//
+// Padding makes no taps: what is outside is zero. So no padded image is built.
+//
+// The cost: a tap for each window, each place in the kernel, and each pair of channels of one
+// group.
 #include "prove/meanings.h"
 #include "prove/windows.h"
 
@@ -39,7 +48,8 @@ std::vector<Tap> taps_of(const Shape& small, const Shape& large, const Shape& we
   });
   return taps;
 }
-// The sum over taps of a * b, at `to` of each tap.
+// The sum over taps of a * b, at `to` of each tap. Which side each array is on is told by a member
+// of Tap, so forward, transposed and all gradients are this one function.
 Array tapped(Terms& t, const std::vector<Tap>& taps, const Shape& shape, size_t Tap::* to,
              const Array& a, size_t Tap::* of_a, const Array& b, size_t Tap::* of_b) {
   std::vector<std::vector<Element>> parts(static_cast<size_t>(size_of(shape)));
@@ -83,6 +93,8 @@ Results convolution(const Call& c) {
     y.at[n] = t.add(y.at[n], bias->at.at(n / inner % channels));
   return just(y);
 }
+// Of the image, the weights and the bias. The bias was added everywhere, so its gradient is the sum
+// over all but channels.
 Results convolution_backward(const Call& c) {
   Terms& t = c.terms();
   const Array g = c.array(0), x = c.array(1), w = c.array(2);
@@ -137,6 +149,7 @@ Columns columns_of(const Call& c, size_t first, Shape image) {
           {spread(c.list(first + 3, "stride"), 2), spread(c.list(first + 2, "padding"), 2),
            spread(c.list(first + 1, "dilation"), 2)}};
 }
+// Zeros where a window reaches into the padding.
 Results image_to_columns(const Call& c) {
   const Array x = c.array(0);
   const Columns of = columns_of(c, 1, {x.shape[x.dims() - 2], x.shape[x.dims() - 1]});
@@ -145,6 +158,7 @@ Results image_to_columns(const Call& c) {
                 [&](size_t column, size_t at) { result.at.at(column) = x.at.at(at); });
   return just(result);
 }
+// The gradient of the former: an element that several windows have gets the sum of theirs.
 Results columns_to_image(const Call& c) {
   Terms& t = c.terms();
   const Array x = c.array(0);

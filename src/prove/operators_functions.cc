@@ -1,6 +1,14 @@
 // Functions of one or two reals. Where one is made of others it is written so, and its spellings
-// are one term: log1p(x) is log(1 + x), sinh(x) is (exp(x) - exp(-x)) / 2.
-// Counterexample: tanh stays a function of its own, since gradients are in terms of its value.
+// are one term:
+//
+//   log1p(x)  log(1 + x)     sinh(x)  (exp(x) - exp(-x)) / 2     acos(x)  pi / 2 - asin(x)
+//   log2(x)   log(x) / log(2)     erfc(x)  1 - erf(x)     exp2(x)  exp(x log(2))
+//
+// Counterexample: tanh stays a function of its own, since gradients are in terms of its value. So
+// tanh(x) and sinh(x) / cosh(x) are two elements.
+//
+// What stays is known by numbers alone (evaluate.cc): of erf(x) a proof knows only that equal x
+// have equal values.
 #include <cmath>
 
 #include "prove/meanings.h"
@@ -8,6 +16,7 @@
 namespace opguard::proving {
 namespace {
 
+// An atom, but for its value at 0, which is a number.
 template <Function kFunction>
 Results function_of(const Call& c) {
   return of_one(c, [](Terms& t, Element x) {
@@ -56,6 +65,7 @@ Results hyperbolic_inverse(const Call& c) {
     return t.log(t.add(x, t.power(inside, Rational(1, 2))));
   });
 }
+// (log(1 + x) - log(1 - x)) / 2
 Results inverse_tanh(const Call& c) {
   return of_one(c, [](Terms& t, Element x) {
     const Element above = t.log(plus_one(t, x)), below = t.log(t.subtract(t.one(), x));
@@ -87,6 +97,7 @@ Results sinc(const Call& c) {
 Element clipped(Terms& t, Element x, double eps) {
   return least(t, greatest_of(t, x, t.number(eps)), t.subtract(t.one(), t.number(eps)));
 }
+// eps below 0: x is taken as it is. That it lies between 0 and 1 is then assumed by the logarithms.
 Results logit(const Call& c) {
   const double eps = c.number(1, -1, "eps");
   return of_one(c, [&](Terms& t, Element x) {
@@ -116,7 +127,7 @@ Results absolute(const Call& c) {
 Results sign(const Call& c) {
   return of_one(c, [](Terms& t, Element x) { return t.sign(x); });
 }
-// -x log(x)
+// -x log(x), which is 0 at 0.
 Results entropy(const Call& c) {
   return of_one(c, [](Terms& t, Element x) {
     return x == t.zero() ? x : negative(t, t.multiply(x, t.log(x)));

@@ -1,4 +1,17 @@
 // Look-ups and what is put at places, by known indices or by tokens.
+//
+//   w[i], i constant 2         w2: the element itself
+//   w[i], i a token below 3    w2 + [i = 0] (w0 - w2) + [i = 1] (w1 - w2)
+//   w[i] = v                   each place n: [i = n] v + (1 - [i = n]) w_n
+//
+// So a look-up is proved for all values of a token, a vocabulary's mask with it. An index that is
+// computed from reals is Unprovable, but for one from an order (operators_ordering.cc), which is a
+// table as well.
+//
+// Counterexample: a mask whose truths are not known does not say how many elements there are. It is
+// taken only where one number is put, which is a choice at each place.
+//
+// The cost: an element that a token picks out of n rows has parts of each of the n.
 #include <algorithm>
 
 #include "prove/meanings.h"
@@ -29,6 +42,7 @@ Results embedding(const Call& c) {
   for (size_t i : {2, 3, 4}) c.pass_over(i);  // of gradients
   return just(looked_up(c.terms(), c.array(0), c.array(1)));
 }
+// Row r gets the sum of g[i] * [index[i] = r]. The row of padding gets nothing.
 Results embedding_backward(const Call& c) {
   Terms& t = c.terms();
   const Array g = c.array(0), index = c.array(1);
@@ -54,6 +68,7 @@ Results embedding_backward(const Call& c) {
   }
   return just(result);
 }
+// Look-ups are by the first dimension: dim goes there and back.
 Results index_select(const Call& c) {
   const Array a = c.array(0), index = c.array(2);
   const size_t dim = dimension(c.whole(1, 0), a.dims());
@@ -61,7 +76,8 @@ Results index_select(const Call& c) {
   return just(permuted(looked_up(c.terms(), permuted(a, order), index), order));
 }
 
-// Where an index of several tensors points to: [count][dims that are indexed].
+// Where an index of several tensors points to: element n is at index[k][n] along dims[k], for each
+// k.
 struct Places {
   std::vector<size_t> dims;  // those that are indexed
   std::vector<Array> index;  // one each, of the common shape
@@ -86,6 +102,8 @@ void add_places_of_mask(Terms& t, const Array& mask, size_t dim, Places& found) 
     found.index.push_back(std::move(index[d]));
   }
 }
+// Each entry of the list is for a dimension: null leaves it whole, a mask is for as many as it has.
+//   a[:, mask, i]     null, a mask of two dimensions, i: dims 1, 2 by the mask, 3 by i
 Places places_of(const Call& c, size_t argument) {
   Places found;
   size_t dim = 0;
@@ -131,6 +149,8 @@ Element from_begin(Terms& t, Element index, int64_t size) {
       "an index is computed from values");
 }
 
+// Constant indices are added up to a row, the rest to an element `open`. So each element takes one
+// look-up, by several tokens too.
 Results index(const Call& c) {
   Terms& t = c.terms();
   const Array a = c.array(0);
@@ -174,6 +194,8 @@ Results index(const Call& c) {
   return just(permuted(result, back));
 }
 
+// In order: where two indices may be one place, the later one counts, or both do with accumulate.
+// Of a token each place that it may mean is written, as a choice between the new and the old.
 Results index_put(const Call& c) {
   Terms& t = c.terms();
   const Array values = c.array(2);
@@ -245,7 +267,8 @@ Results index_put(const Call& c) {
   return just(permuted(first, back));
 }
 
-// A row along dim of what index points into, for each place of index: f(row, index) -> element.
+// out[.., n, ..] = a[.., index[.., n, ..], ..] along dim: each place of index looks into its own
+// row.
 Results gather(const Call& c) {
   Terms& t = c.terms();
   const Array a = c.array(0), index_ = c.array(2);
@@ -272,7 +295,7 @@ Results gather(const Call& c) {
   }
   return just(permuted(result, order));
 }
-// Of all elements in a row.
+// By places in the whole, row by row.
 Results taken(const Call& c) {
   Array a = c.array(0);
   a.shape = {static_cast<int64_t>(a.at.size())};

@@ -1,4 +1,16 @@
 // Losses with their gradients.
+//
+//   nll_loss of x, of a target t below 3     -(x2 + [t = 0] (x0 - x2) + [t = 1] (x1 - x2))
+//   mean of two such, without weights        their sum / 2
+//
+// So a cross entropy is proved for all targets. The divisor of its mean is the sum of the targets'
+// weights, of which an ignored target has 0. It is a result of its own, which the gradient takes.
+//
+// Gradients are ATen's formulas, not derived from the loss. That the two belong together, `opguard
+// prove --rules` shows on numbers.
+//
+// Counterexample: a binary cross entropy keeps ATen's cuts, logarithms at -100 and a denominator at
+// 1e-12. They are part of the function.
 #include "prove/meanings.h"
 
 namespace opguard::proving {
@@ -18,6 +30,7 @@ std::vector<size_t> classes_last(const Array& x) {
   order.push_back(at);
   return order;
 }
+// The order that leads back.
 std::vector<size_t> undone(const std::vector<size_t>& order) {
   std::vector<size_t> back(order.size());
   for (size_t i = 0; i < order.size(); ++i) back[order[i]] = i;
@@ -26,6 +39,8 @@ std::vector<size_t> undone(const std::vector<size_t>& order) {
 Element weight_of_class(Terms& t, const std::optional<Array>& weights, int64_t v) {
   return weights ? weights->at.at(static_cast<size_t>(v)) : t.one();
 }
+// Of an ignored target the weight and the loss are 0. Any other outside of the classes is
+// Unprovable.
 Picked picked(const Call& c, const Array& x, const Array& target,
               const std::optional<Array>& weights, int64_t ignored) {
   Terms& t = c.terms();
@@ -64,6 +79,8 @@ Results nll_loss(const Call& c) {
   r.emplace_back(Array::scalar(weight));
   return r;
 }
+// -g weight [target = v] for each class v, divided by the total weight of a mean. g is one number,
+// or one for each target.
 Results nll_loss_backward(const Call& c) {
   Terms& t = c.terms();
   const Array g = c.array(0), x = c.array(1), target = c.array(2);
@@ -112,7 +129,9 @@ Results mse_loss_backward(const Call& c) {
     return t.scaled(t.subtract(x, y), Rational(2));
   });
 }
-// |d| < width: inner * d^2 / 2, else |d| - width / 2 times outer: a smooth corner.
+// A square with a width, and lines outside of it: smooth_l1 and huber. With d = x - y:
+//   smooth_l1   |d| < width: d^2 / (2 width), else |d| - width / 2
+//   huber       |d| < width: d^2 / 2, else width (|d| - width / 2)
 struct Corner {
   double width;
   bool scaled_outside;  // huber: delta * (|d| - delta / 2); else d^2 / (2 width) inside
@@ -127,7 +146,8 @@ Element corner_loss(Terms& t, Element d, const Corner& by) {
   const Element outside = by.scaled_outside ? t.multiply(width, line) : line;
   return t.add(outside, t.multiply(t.less(z, width), t.subtract(inside, outside)));
 }
-// The slope is the difference itself, kept between -width and width.
+// The slope is the difference itself, kept between -width and width. A smooth_l1 of width 0 is |d|,
+// with d's sign.
 Element corner_slope(Terms& t, Element d, const Corner& by) {
   if (by.width == 0) return t.sign(d);
   const Element width = t.number(by.width);

@@ -1,4 +1,12 @@
-// What only moves elements.
+// What only moves elements, and what fills memory with numbers. No terms are made, but for
+// constants: the elements that come out are those that went in.
+//
+//   roll([a b c d], 1)                  d a b c
+//   constant_pad_nd([a b], [1, 2])      0 a b 0 0
+//   triu of [[a b] [c d]]               a b 0 d
+//
+// Views of torch come as nodes without writes, and need nothing here. Their copies are in
+// operators_placing.cc.
 #include <algorithm>
 #include <numeric>
 
@@ -13,6 +21,7 @@ Results cat(const Call& c) {
   for (const Array& a : parts) dims = std::max(dims, a.dims());
   return just(concatenated(parts, dimension(c.whole(1, 0, "dim"), dims)));
 }
+// As cat, with a new dimension of extent 1 in each.
 Results stack(const Call& c) {
   std::vector<Array> parts = c.arrays(0);
   if (parts.empty()) throw Unprovable("a stack of nothing");
@@ -20,6 +29,7 @@ Results stack(const Call& c) {
   for (Array& a : parts) a.shape.insert(a.shape.begin() + static_cast<int64_t>(dim), 1);
   return just(concatenated(parts, dim));
 }
+// Pairs from the last dimension on: how much before and behind. A negative one cuts.
 Results padded(const Call& c) {
   Array a = c.array(0);
   const std::vector<int64_t> pad = c.list(1);
@@ -39,6 +49,7 @@ Results padded(const Call& c) {
   }
   return just(a);
 }
+// Without dims over all elements in a row.
 Results rolled(const Call& c) {
   Array a = c.array(0);
   const std::vector<int64_t> shifts = c.list(1), dims = c.list(2);
@@ -80,6 +91,7 @@ Results rotated(const Call& c) {
                  order);
   return just(a);
 }
+// New dimensions come first, as broadcasting has them.
 Results repeated(const Call& c) {
   Array a = c.array(0);
   const std::vector<int64_t> times_ = c.list(1);
@@ -88,6 +100,7 @@ Results repeated(const Call& c) {
     a = concatenated(std::vector<Array>(static_cast<size_t>(times_[d]), a), d);
   return just(a);
 }
+// Zeros above the diagonal (tril), or below it (triu). The diagonal itself stays.
 template <bool kLower>
 Results triangle(const Call& c) {
   Array a = c.array(0);
@@ -100,6 +113,7 @@ Results triangle(const Call& c) {
   }
   return just(a);
 }
+// Matrices along a diagonal, zeros beside them.
 Results blocks(const Call& c) {
   std::vector<Array> parts = c.arrays(0);
   int64_t rows = 0, columns = 0;
@@ -122,6 +136,7 @@ Results blocks(const Call& c) {
 
 // ---- What fills
 
+// One number is enough: what is written is broadcast to the result's shape.
 Results zeros(const Call& c) {
   for (size_t i = 0; i < c.node().arguments.size(); ++i) c.pass_over(i);
   return just(Array::scalar(c.terms().zero()));
@@ -134,6 +149,7 @@ Results filled(const Call& c) {
   c.pass_over(0);
   return just(c.array(1));
 }
+// new_full(x, size, value): x and the size say only the result's form.
 Results newly_filled(const Call& c) {
   c.pass_over(0);
   c.pass_over(1);

@@ -1,4 +1,17 @@
 // Soft maxima, embeddings in bags, distances.
+//
+//   softmax(x)           exp(x_i) / sum_j exp(x_j): no shift by the greatest, which cancels
+//   log_softmax(x)       x_i - log(sum_j exp(x_j))
+//   bags, offsets 0 2    indices 0 and 1 are in bag 0, the others in bag 1
+//
+// A bag is a sum or a mean of rows. The soft maxima share the sum of exponentials, so
+// log(softmax(x)) and log_softmax(x) are one element.
+//
+// Counterexample: a bag's greatest row, and a distance of an order other than 1 or 2, have no
+// meaning here.
+//
+// The cost: a soft maximum of n makes n terms over one sum of n. Distances of m rows to n are m n
+// sums.
 #include <cmath>
 
 #include "prove/meanings.h"
@@ -23,6 +36,8 @@ Results safe_softmax(const Call& c) {
     std::copy(soft.at.begin(), soft.at.end(), y.begin());
   }));
 }
+// f of the rows of two arrays along dim. They are laid end to end, since along() takes one array.
+// f of the rows of two arrays along dim. They are laid end to end, since along() takes one array.
 Array both_along(const Array& g, const Array& y, int64_t dim,
                  const std::function<void(std::span<const Element>, std::span<const Element>,
                                           std::span<Element>)>& f) {
@@ -51,6 +66,8 @@ Results softmax_backward(const Call& c) {
     for (size_t i = 0; i < g.size(); ++i) out[i] = t.multiply(y[i], t.subtract(g[i], sum));
   }));
 }
+// log(sum of exp(x)). Minus infinity adds nothing.
+// log(sum of exp(x)). Minus infinity adds nothing.
 Element log_sum_exp(Terms& t, std::span<const Element> x) {
   std::vector<Element> e;
   for (Element v : x) e.push_back(t.exp(v));
@@ -84,7 +101,7 @@ Results cumulated_log_sum_exp(const Call& c) {
   }));
 }
 
-// Nothing is drawn where nothing is dropped.
+// Nothing is drawn where nothing is dropped. The second result says which are kept: all.
 Results dropout(const Call& c) {
   const bool training = c.flag(2, true);
   if (c.number(1, 0) != 0 && training)
@@ -106,18 +123,24 @@ struct Bags {
   std::vector<Element> size;     // of each, padding not counted
 };
 enum BagMode : int64_t { kBagSum, kBagMean };
+// Sum or mean, as ATen numbers them.
+// Sum or mean, as ATen numbers them.
 int64_t bag_mode(const Call& c, size_t i) {
   const int64_t mode = c.whole(i, kBagSum);
   if (mode != kBagSum && mode != kBagMean) throw Unprovable("a bag's greatest row");
   return mode;
 }
-// [index is not padding], for each of them.
+// [index is not padding], for each of them; 1 for all where padding is negative, so there is none.
 std::vector<Element> counted_in(Terms& t, const Array& index, int64_t padding) {
   std::vector<Element> counts;
   for (Element i : index.at)
     counts.push_back(padding < 0 ? t.one() : t.subtract(t.one(), is_value(t, i, padding)));
   return counts;
 }
+// Index i is in the last bag that begins at i or before. has_last: the last offset is an end, and
+// begins no bag.
+// Index i is in the last bag that begins at i or before. has_last: the last offset is an end, and
+// begins no bag.
 Bags bags_of(Terms& t, const Array& index, const Array& offsets, bool has_last, int64_t padding) {
   Bags bags;
   for (Element e : offsets.at) {
@@ -174,6 +197,10 @@ Results embedding_bag(const Call& c) {
   if (c.node().results.size() > 2 && c.node().results[2].shape != (*r[2]).shape) r[2].reset();
   return r;
 }
+// Row r gets, for each index, [index = r] times the gradient of its bag, by the bag's size where it
+// is a mean.
+// Row r gets, for each index, [index = r] times the gradient of its bag, divided by the bag's size
+// where it is a mean.
 Results embedding_bag_backward(const Call& c) {
   Terms& t = c.terms();
   const Array g = c.array(0), index = c.array(1);
@@ -239,6 +266,10 @@ Results distances(const Call& c) {
   });
   return just(result);
 }
+// Of the rows of the first alone: g (a - b) / d, or g sign(a - b) of order 1. That d is not zero is
+// assumed.
+// Of the rows of the first alone: g (a - b) / d, or g sign(a - b) of order 1. That d is not zero is
+// assumed.
 Results distances_backward(const Call& c) {
   Terms& t = c.terms();
   const Array g = c.array(0), a = c.array(1), b = c.array(2), d = c.array(4);

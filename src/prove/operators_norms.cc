@@ -2,6 +2,14 @@
 //
 // All of the first three are one: elements in groups, each group with a mean and an inverse of its
 // deviation. A layer's groups are its rows, a batch's its channels.
+//
+//   x of [2, 3], layer_norm over 3      element n is in group n / 3, channel n % 3
+//   x of [2, 3], batch_norm             element n is in group and channel n % 3
+//
+//   y = (x - mean) inverse weight + bias,   inverse = (variance + eps)^(-1/2)
+//
+// Counterexample: the variance is a mean of squares, by n. Only the one that batch norm keeps for
+// later is a sample's, by n - 1.
 #include "prove/meanings.h"
 
 namespace opguard::proving {
@@ -25,6 +33,8 @@ Statistics statistics_of(Terms& t, const Array& x, size_t groups, const GroupOf&
   }
   return found;
 }
+// (variance + eps)^(-1/2)
+// (variance + eps)^(-1/2)
 std::vector<Element> inverses_of(Terms& t, const std::vector<Element>& variance, Element eps) {
   std::vector<Element> found;
   for (Element v : variance) found.push_back(t.power(t.add(v, eps), Rational(-1, 2)));
@@ -48,8 +58,11 @@ Array normalised(Terms& t, const Array& x, const std::vector<Element>& mean,
   }
   return y;
 }
-// What a gradient makes of the elements, the weights and the biases. Where the statistics are
-// fixed: inverse * gw; else inverse * (gw - mean(gw) - unit * mean(gw * unit)).
+// What a gradient makes of the elements, the weights and the biases. With gw = g * weight and means
+// over a group:
+//   fixed statistics    dx = inverse gw
+//   else                dx = inverse (gw - mean(gw) - unit mean(gw unit))
+//   weights, biases     the sums of g unit, and of g, over each channel
 Results normalised_backward(Terms& t, const Array& g, const Array& x,
                             const std::vector<Element>& mean, const std::vector<Element>& inverse,
                             const GroupOf& group, const Affine& by, size_t channels, bool fixed) {
@@ -85,6 +98,8 @@ Results normalised_backward(Terms& t, const Array& g, const Array& x,
   }
   return several(std::move(dx), std::move(w), std::move(b));
 }
+// Elements in the dimensions from `from` on.
+// Elements in the dimensions from `from` on.
 size_t length_of(const Array& x, size_t from) {
   size_t length = 1;
   for (size_t d = from; d < x.dims(); ++d) length *= static_cast<size_t>(x.shape[d]);
@@ -93,6 +108,8 @@ size_t length_of(const Array& x, size_t from) {
 
 // ---- Layers: rows of the last dimensions
 
+// [2, 3, 4] normalised over the last one: [2, 3, 1].
+// [2, 3, 4] normalised over the last one: [2, 3, 1].
 Shape statistics_shape(const Array& x, size_t normal_dims) {
   Shape shape = x.shape;
   for (size_t i = 0; i < normal_dims; ++i) shape[shape.size() - 1 - i] = 1;
@@ -166,12 +183,17 @@ Results group_norm_backward(const Call& c) {
 
 // ---- Batches: each channel over all of them
 
-// Where the arguments stand, which differ by operator.
+// Where the arguments stand, which differ by operator. Behind the running mean stands the running
+// variance, behind the momentum eps.
 struct BatchNorm {
   std::optional<size_t> running, training;
   bool always_training;
   size_t momentum;
 };
+// In training by the batch's own statistics, which move the running ones: a write beside the
+// results. Else by the running ones.
+// In training by the batch's own statistics, which move the running ones: a write beside the
+// results. Else by the running ones.
 Results batch_norm_by(const Call& c, const BatchNorm& at) {
   Terms& t = c.terms();
   const Array x = c.array(0);
@@ -214,6 +236,10 @@ Results batch_norm(const Call& c) { return batch_norm_by(c, {3, 5, false, 6}); }
 Results batch_norm_without_statistics(const Call& c) { return batch_norm_by(c, {{}, 3, false, 4}); }
 Results batch_norm_of_training(const Call& c) { return batch_norm_by(c, {3, {}, true, 5}); }
 Results batch_norm_of_running(const Call& c) { return batch_norm_by(c, {3, {}, false, 5}); }
+// In training by the mean and the inverse that the forward operator kept, else by the running
+// statistics.
+// In training by the mean and the inverse that the forward operator kept, else by the running
+// statistics.
 Results batch_norm_backward(const Call& c) {
   Terms& t = c.terms();
   const Array x = c.array(1);
@@ -236,6 +262,8 @@ struct Directions {
   GroupOf row;
   std::vector<std::vector<size_t>> places;
 };
+// The elements by their place along dim, which has to be the first or the last.
+// The elements by their place along dim, which has to be the first or the last.
 Directions directions_of(const Array& v, int64_t dim) {
   const size_t d = dimension(dim, v.dims());
   if (d != 0 && d + 1 != v.dims()) throw Unprovable("a norm of weights along an inner dimension");

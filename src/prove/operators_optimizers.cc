@@ -1,4 +1,15 @@
 // Fused steps of optimizers, and the scale of a loss. They write lists of tensors in place.
+//
+//   Adam, step k   m = m + (1 - b1) (g - m)      v = b2 v + (1 - b2) g^2
+//                  p = p - lr / (1 - b1^k) * m / (sqrt(v) / sqrt(1 - b2^k) + eps)
+//   SGD            buffer = momentum buffer + (1 - dampening) g,  p = p - lr buffer
+//   Adagrad        sum = sum + g^2,  p = p - lr / (1 + (k - 1) decay) * g / (sqrt(sum) + eps)
+//
+// A step's number has to be known: 1 - b1^k is a number, not a term. Weight decay comes before:
+// AdamW's shrinks p, the others' is added to g.
+//
+// Counterexample: a step that is left out where a gradient is not finite. Reals are finite, so it
+// never is, and a found_inf that may be set is Unprovable.
 #include <cmath>
 
 #include "prove/meanings.h"
@@ -14,6 +25,8 @@ struct Entries {
   Array read(size_t n) const { return c.rank().read(tensors.at(n)); }
   void write(size_t n, const Array& a) const { c.rank().write(tensors.at(n), a); }
 };
+// A rate may be a number, or a tensor of one. Both come by name.
+// A rate may be a number, or a tensor of one. Both come by name.
 Element number_or_tensor(const Call& c, const char* name) {
   const Array a = c.array(99, name);
   if (a.at.size() != 1) throw Unprovable("more than one number");
@@ -32,6 +45,8 @@ Array ready(const Call& c, const Entries& gradients, size_t n) {
       if (e != t.zero()) throw Unprovable("a step that may be left out");
   return c.flag(99, false, "maximize") ? each(g, [&](Element x) { return negative(t, x); }) : g;
 }
+// a + by * b
+// a + by * b
 Array plus_scaled(Terms& t, const Array& a, Element by, const Array& b) {
   return each(a, b, [&](Element x, Element y) { return t.add(x, t.multiply(by, y)); });
 }
@@ -90,6 +105,10 @@ Results adam(const Call& c) {
   }
   return {};
 }
+// In the first step the buffer is the gradient itself: it held nothing. Nesterov's goes momentum *
+// buffer further.
+// In the first step the buffer is the gradient itself: it held nothing. Nesterov's step is by g +
+// momentum buffer.
 Results sgd(const Call& c) {
   Terms& t = c.terms();
   const Entries p(c, 0), g(c, 1), buffers(c, 2);
@@ -130,7 +149,8 @@ Results adagrad(const Call& c) {
   }
   return {};
 }
-// Real numbers do not overflow: found_inf stays what it was.
+// Gradients times the inverse of the loss's scale. Real numbers do not overflow: found_inf stays
+// what it was.
 Results unscaled(const Call& c) {
   Terms& t = c.terms();
   const Entries gradients(c, 0);

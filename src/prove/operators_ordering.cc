@@ -1,5 +1,18 @@
 // Which is greatest, and in what order. Of tokens that is a table. Of values that nobody knows each
 // order is a case of its own (term_orders.cc). What depends on nothing unknown never comes here.
+//
+//   topk([a b c], 1)          the place is an unknown of three values: a table 0 1 2
+//                             the value is looked up by it: a, b or c
+//   max([a b], dim)           the value is max(a, b); its place only where the program reads it
+//   sort of tokens i, j       a table of both: for each pair of values what sorting gives
+//
+// So a router's choice is proved for all orders of its logits. What one_hot, gather and scatter
+// make of such a place follows.
+//
+// Counterexample: which of two equal values comes first. Of tokens, whose values may be equal, it
+// is Unprovable where no operator says it. Of reals that none are equal is assumed, and told.
+//
+// The cost: n orders of a row of n where one place is wanted, n! where all are.
 #include <algorithm>
 #include <numeric>
 
@@ -23,7 +36,9 @@ std::vector<size_t> places_in_order(Values v, bool descending, bool stable) {
       throw Unprovable("which of two equal values comes first is not said");
   return places;
 }
-// The places of the first `count` of values that nobody knows.
+// The places of the first `count` of values that nobody knows. Ascending order is the descending
+// one from its end, where the whole row is wanted: then both have one unknown. Else it is that of
+// the negatives.
 std::vector<Element> places_of_values(Terms& t, std::span<const Element> row, size_t count,
                                       bool descending) {
   if (descending) return t.places_in_order(row, count);
@@ -80,6 +95,8 @@ Results ordered(const Call& c, int64_t dim, bool descending, bool stable, int64_
   };
   return several(by_place(true), by_place(false));
 }
+// How many there are along dim: a sort takes all.
+// How many there are along dim: a sort takes all.
 int64_t extent(const Call& c, int64_t dim) {
   const Shape shape = c.tensor(0).shape;
   return shape.empty() ? 1 : shape[dimension(dim, shape.size())];
@@ -97,7 +114,8 @@ Results topk(const Call& c) {
   if (!c.flag(4, true)) throw Unprovable("the greatest in no order");
   return ordered(c, c.whole(2, -1), c.flag(3, true), false, c.whole(1, 1));
 }
-// The place of the greatest of a row.
+// The place of the greatest of a row, or of the least. Where tokens may make two extremes equal it
+// is Unprovable.
 Element place_of_extreme(Terms& t, std::span<const Element> row, bool greatest) {
   const auto mapped = t.map(
       [&](Values v) {
@@ -152,6 +170,8 @@ Results bucketized(const Call& c) {
   const bool right = c.flag(3, false, "right");
   return of_one(c, [&](Terms& t, Element x) { return bounds_below(t, bounds.at, x, right); });
 }
+// Bounds are one row for all, or a row for each row of x.
+// Bounds are one row for all, or a row for each row of x.
 Results searched(const Call& c) {
   Terms& t = c.terms();
   const Array sorted = c.array(0), x = c.array(1);
@@ -168,6 +188,8 @@ Results searched(const Call& c) {
         t, std::span(sorted.at).subspan(shared ? 0 : n / width * length, length), x.at[n], right));
   return just(result);
 }
+// 1 - (1 - [x = a]) (1 - [x = b]) ...
+// 1 - (1 - [x = a]) (1 - [x = b]) ...
 Results is_in(const Call& c) {
   const Array among = c.array(1);
   c.pass_over(2, "assume_unique");

@@ -5,6 +5,13 @@
 //   select_copy(x, ...)           sees
 //   select_backward(g, sizes, ..) zeros, with g added where it sees
 //   select_scatter(x, y, ...)     x, with y put where it sees
+//
+//   diagonal of [[0 1] [2 3]]     sees 0 3, so its gradient is [[g0 0] [0 g1]]
+//
+// Places are kept as elements, though they are no terms: nothing asks the table about them.
+//
+// Counterexample: a view that the program makes, and not a copy, comes as strides over a storage
+// (rank.h).
 #include <algorithm>
 #include <numeric>
 
@@ -16,6 +23,8 @@ namespace {
 // The view's arguments stand from `first` on.
 using View = Array (*)(const Call& c, size_t first, const Array& a);
 
+// One entry along a dimension, which is gone.
+// One entry along a dimension, which is gone.
 Array selected(const Call& c, size_t first, const Array& a) {
   const size_t dim = dimension(c.whole(first, 0), a.dims());
   int64_t at = c.whole(first + 1, 0);
@@ -30,6 +39,8 @@ Array sliced(const Call& c, size_t first, const Array& a) {
   const int64_t end = c.whole(first + 2, a.shape[dim]);
   return slice(a, dim, c.whole(first + 1, 0), end, c.whole(first + 3, 1));
 }
+// By a begin and a length, where sliced() has a begin and an end.
+// By a begin and a length, where sliced() has a begin and an end.
 Array narrowed(const Call& c, size_t first, const Array& a) {
   const size_t dim = dimension(c.whole(first, 0), a.dims());
   int64_t begin = c.whole(first + 1, 0);
@@ -61,6 +72,7 @@ Array diagonal(const Call& c, size_t first, const Array& a) {
                      dimension(c.whole(first + 2, 1, "dim2"), a.dims()));
 }
 // Windows along a dimension; what is within one becomes the last dimension.
+//   [a b c d e], size 3, step 2     [[a b c] [c d e]]: c is seen twice, so its gradient is a sum
 Array unfolded(const Call& c, size_t first, const Array& a) {
   const size_t dim = dimension(c.whole(first, 0), a.dims());
   const int64_t size = c.whole(first + 1, 1), step = c.whole(first + 2, 1);
@@ -106,6 +118,8 @@ template <View kView>
 Results copy_of(const Call& c) {
   return just(kView(c, 1, c.array(0)));
 }
+// 0, 1, 2, ... in the shape, for a view to look at.
+// 0, 1, 2, ... in the shape, for a view to look at.
 Array places_in(const Shape& shape) {
   Array places{shape, std::vector<Element>(static_cast<size_t>(size_of(shape)))};
   std::iota(places.at.begin(), places.at.end(), Element{0});
@@ -181,6 +195,8 @@ Results unbound(const Call& c) {
 
 // ---- Channels as pixels: [..., c r r, h, w] and [..., c, h r, w r]
 
+// Each r r channels become one of r times the height and width; without kShuffles the way back.
+// Each r r channels become one of r times the height and width; without kShuffles the way back.
 template <bool kShuffles>
 Results pixels(const Call& c) {
   Array a = c.array(0);
@@ -198,6 +214,8 @@ Results pixels(const Call& c) {
     a = permuted(reshaped(a, {batch, channels, height, r, width, r}), {0, 1, 3, 5, 2, 4});
   return just(reshaped(a, result));
 }
+// Channels of groups [a b] [c d] become a c b d.
+// Channels of groups [a b] [c d] become a c b d.
 Results shuffled_channels(const Call& c) {
   const Array a = c.array(0);
   const int64_t groups = c.whole(1, 1), channels = a.shape.at(1);

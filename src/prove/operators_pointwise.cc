@@ -1,4 +1,14 @@
 // Element by element: arithmetic, powers, copies.
+//
+//   add(x, y, alpha=2)    x + 2 y
+//   addcdiv(x, y, z)      x + value y / z, where z is not zero by assumption
+//   2 ** x                exp(x log(2)): a positive number to an unknown power
+//   x ** y                Unprovable, where both are unknown
+//
+// Inputs broadcast as torch's do. What an operator writes in place, or into out=, is the caller's
+// (operators.cc).
+//
+// Counterexample: x / y rounded to whole numbers is for tokens alone.
 #include <cmath>
 
 #include "prove/meanings.h"
@@ -48,6 +58,10 @@ Results rsqrt(const Call& c) {
 Results reciprocal(const Call& c) {
   return of_one(c, [](Terms& t, Element x) { return t.power(x, Rational(-1)); });
 }
+// A fraction's denominator is at most 8, which has square and cube roots. One of many digits is
+// hardly meant.
+// A fraction's denominator is at most 8, which has square and cube roots. One of many digits is
+// hardly meant.
 Element raised_to(Terms& t, Element x, Element y) {
   if (const auto n = t.constant(y)) {
     if (!n->whole() && n->denominator() > 8) throw Unprovable("an exponent of many digits");
@@ -64,6 +78,8 @@ Results lerp(const Call& c) {
     return t.add(x, t.multiply(t.subtract(y, x), weight));
   });
 }
+// x + value * y * z, or x + value * y / z
+// x + value * y * z, or x + value * y / z
 template <bool kDivides>
 Results add_combined(const Call& c) {
   Terms& t = c.terms();
@@ -86,6 +102,8 @@ Results x_log_y(const Call& c) {
 Results log_add_exp(const Call& c) {
   return of_two(c, [](Terms& t, Element x, Element y) { return t.log(t.add(t.exp(x), t.exp(y))); });
 }
+// The same by powers of two: log2(2^x + 2^y).
+// The same by powers of two: log2(2^x + 2^y).
 Results log_add_exp_2(const Call& c) {
   return of_two(c, [](Terms& t, Element x, Element y) {
     const Element two = t.rational(2), ln = t.log(two);
@@ -103,6 +121,8 @@ Results cast(const Call& c) {
   if (c.node().results.empty() || c.node().results[0].dtype != "bool") return just(c.array(0));
   return of_one(c, truth_of);
 }
+// copy_(to, from): what was there before does not count.
+// copy_(to, from): what was there before does not count.
 Results copied(const Call& c) {
   c.pass_over(2, "non_blocking");
   return just(broadcast_to(c.array(1), c.tensor(0).shape));

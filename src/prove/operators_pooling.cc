@@ -1,4 +1,17 @@
 // Pools: averages and maxima of windows.
+//
+//   avg_pool of [a b c d], kernel 2    (a + b) / 2, (c + d) / 2: a mix (windows.h)
+//   max_pool of [a b c d], kernel 2    max(a, b), max(c, d)
+//   its gradient for a                 g0 (1 - step(b - a)); for b  g0 step(b - a)
+//
+// The gradient's conditions are made anew from the values, and not from the places that the forward
+// operator kept. So no order of reals is an unknown here.
+//
+// Counterexample: where windows overlap a maximum's gradient is a sum over windows; an average's is
+// the same mix transposed, which does that by itself.
+//
+// The cost: an average has one part for each element of its window. A maximum's gradient has n
+// conditions of n - 1 steps for a window of n.
 #include <algorithm>
 
 #include "prove/meanings.h"
@@ -11,6 +24,8 @@ Shape last_dims(const Shape& shape, size_t dims) {
   if (shape.size() < dims) throw Unprovable("an image of too few dimensions");
   return {shape.end() - static_cast<int64_t>(dims), shape.end()};
 }
+// An empty stride means the kernel's size: windows side by side.
+// An empty stride means the kernel's size: windows side by side.
 std::vector<int64_t> stride_or_kernel(const Call& c, size_t i, const std::vector<int64_t>& kernel) {
   const std::vector<int64_t> stride = c.list(i);
   return stride.empty() ? kernel : spread(stride, kernel.size());
@@ -19,6 +34,8 @@ std::vector<int64_t> stride_or_kernel(const Call& c, size_t i, const std::vector
 // ---- Averages
 
 // Windows of one dimension: a share of 1 / what is counted, or of 1 where a divisor is given.
+// Padding counts as zeros, or not at all. A last window that reaches beyond the padding is cut
+// there.
 Mix average_of(int64_t from, int64_t to, int64_t kernel, int64_t stride, int64_t padding,
                bool with_padding, bool divided) {
   Mix mix{from, {}};
@@ -54,7 +71,8 @@ Results average_pool(const Call& c) {
   if (divisor == 0) return just(y);
   return just(each(y, [&](Element e) { return t.scaled(e, Rational(1, divisor)); }));
 }
-// Window i of n to m is from floor(i n / m) up to ceil((i + 1) n / m).
+// Window i of n to m is from floor(i n / m) up to ceil((i + 1) n / m). Of 5 to 3: 0 1, 1 2 3, 3 4:
+// they overlap.
 std::pair<int64_t, int64_t> adaptive_window(int64_t i, int64_t from, int64_t to) {
   return {i * from / to, ((i + 1) * from + to - 1) / to};
 }
@@ -80,7 +98,8 @@ Results adaptive_average_pool(const Call& c) {
 // ---- Maxima. The place of the greatest is nobody's business, but for the gradient. That goes to
 // the element that is greater than those before it, and no less than those behind it.
 
-// By dimension, of each result's position the positions it is of.
+// By dimension, of each result's position the positions it is of. A window of an image is their
+// product.
 using Covered = std::vector<std::vector<std::vector<int64_t>>>;
 
 // Calls f(result, elements of its window) over all planes.
@@ -119,6 +138,10 @@ Results pooled_maxima(const Call& c, const Array& x, const Covered& covered) {
   r.emplace_back(std::nullopt);
   return r;
 }
+// g for the element that is above those before it in its window, and not below those behind it. Of
+// equal ones that is the first, and of each window one element alone.
+// The gradient goes to the element that is above those before it in its window, and not below those
+// behind it. Of equal ones that is the first, so each window has one.
 Results pooled_maxima_backward(const Call& c, const Array& g, const Array& x,
                                const Covered& covered) {
   Terms& t = c.terms();
@@ -142,6 +165,8 @@ Results pooled_maxima_backward(const Call& c, const Array& g, const Array& x,
   for (const auto& list : parts) dx.at.push_back(total_of(t, list));
   return just(dx);
 }
+// Positions in the padding are left out: for a maximum padding is minus infinity.
+// Positions in the padding are left out: for a maximum padding is minus infinity.
 Covered covered_by(const Call& c, size_t first, const Shape& image, const Shape& pooled) {
   const size_t dims = image.size();
   const std::vector<int64_t> kernel = spread(c.list(first), dims),

@@ -1,4 +1,14 @@
 // Products of matrices and vectors.
+//
+//   mm of [m, k] and [k, n]     m n sums of k products each (Terms::dot)
+//   addmm(x, a, b)              beta x + alpha (a b), x broadcast
+//   mv(a, x)                    mm with x as one column
+//
+// The sums of the model get names where they are used further (rank.h). So the terms of a next
+// layer are as small as those of the first.
+//
+// Counterexample: neither the order of the sums nor blocks of a kernel are here. Over the reals
+// they are one.
 #include <algorithm>
 
 #include "prove/meanings.h"
@@ -48,7 +58,7 @@ Results dot(const Call& c) {
   return just(Array::scalar(total_of(t, times(t, c.array(0), c.array(1)).at)));
 }
 Results mv(const Call& c) { return just(matrix_by_vector(c.terms(), c.array(0), c.array(1))); }
-// Of three along a dimension.
+// Of three along a dimension: entry i is x_j y_k - x_k y_j, with j and k the next two in a circle.
 Results cross(const Call& c) {
   Terms& t = c.terms();
   const Array a = c.array(0), b = c.array(1);

@@ -1,4 +1,12 @@
 // Sums, means, variances, norms, and what is cumulated.
+//
+//   mean([a b])             1/2 a + 1/2 b: a scaled sum, as a program may write it by hand
+//   var([a b]), of a sample ((a - m)^2 + (b - m)^2) / 1, with m the mean
+//   amax([a b c])           max(a, b, c), of any order of its arguments
+//   any([p q])              1 - (1 - p) (1 - q), where p and q are truths
+//
+// Counterexample: nansum is sum, since reals are numbers. A variance of one number, by n - 1, has
+// no meaning.
 #include <algorithm>
 #include <cmath>
 
@@ -48,6 +56,8 @@ Element greatest_in(Terms& t, Row x) {
   if (x.empty()) throw Unprovable("the greatest of nothing");
   return t.maximum(x);
 }
+// Minus infinity is the least, and cannot be negated.
+// Minus infinity is the least, and cannot be negated.
 Element least_in(Terms& t, Row x) {
   std::vector<Element> negated;
   for (Element e : x) {
@@ -79,6 +89,10 @@ Results product(const Call& c) {
 
 // ---- Norms: the sum of |x|^p, to the power 1 / p
 
+// inf: the greatest magnitude; 0: how many are not zero. Of an even order magnitudes are left out,
+// as x^2 is |x|^2.
+// inf: the greatest magnitude; 0: how many are not zero. Of an even order magnitudes are left out,
+// as x^2 is |x|^2.
 Element norm_of(Terms& t, Row x, double p) {
   std::vector<Element> parts;
   if (std::isinf(p)) {
@@ -140,6 +154,9 @@ Results shortened(const Call& c) {
 
 // ---- Cumulated
 
+// y[0] is x[0], each other f(the one before, x). So a cumulated sum has i parts at place i.
+// y[0] is x[0], each other f(the one before, x). So a cumulated sum of n has up to n parts at its
+// end.
 template <typename F>
 Array cumulated_by(const Call& c, F f) {
   return along(c.array(0), c.whole(1, 0, "dim"), [&](Row x, std::span<Element> y) {
@@ -163,6 +180,8 @@ Results cumulated_extreme(const Call& c) {
 
 // ---- Questions about all of them
 
+// Of tokens a table, of truths on reals a product.
+// Of tokens a table, of truths on reals a product.
 template <bool kAny>
 Results questioned(const Call& c) {
   Terms& t = c.terms();

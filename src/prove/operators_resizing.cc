@@ -1,4 +1,17 @@
 // Images made larger or smaller, and padded by what is beside: each a mix along each dimension.
+//
+//   a row [a b] to 4, linear     a, 3/4 a + 1/4 b, 1/4 a + 3/4 b, b
+//   a row [a b] to 4, nearest    a a b b
+//   reflection by 1 of [a b c]   b a b c b
+//
+// Of linear and cubic, result i stands at (i + 1/2) step - 1/2 in the image, where step is from /
+// to. With aligned corners it is at i step, and step is (from - 1) / (to - 1). Shares are
+// fractions, exactly.
+//
+// Counterexample: kernels compute places in floats. Of nearest, where rounding may choose another
+// element, that is Unprovable. Of the others it only changes the last digits.
+//
+// The gradient is the same mix transposed (windows.h).
 #include <algorithm>
 #include <cmath>
 
@@ -10,6 +23,10 @@ namespace {
 
 // ---- Padding
 
+// Row i of the result is one element: beside the image the outermost one, or the one mirrored at
+// it.
+// Row i of the result is one element: beside the image the outermost one, or the one mirrored at
+// it.
 template <bool kReflects>
 Mix padding_of(int64_t from, int64_t before, int64_t after) {
   Mix mix{from, {}};
@@ -66,10 +83,14 @@ Mix nearest_of(int64_t from, int64_t to, const Rational& step, bool exactly) {
   }
   return mix;
 }
+// Where result i stands in the image, in elements: between two of them as a rule.
+// Where result i stands in the image, in elements: between two of them as a rule.
 Rational place_of(int64_t i, const Rational& step, bool aligned) {
   if (aligned) return Rational(i) * step;
   return (Rational(i) + Rational(1, 2)) * step - Rational(1, 2);
 }
+// Of the two elements beside the place, by how near each is. Beyond the ends it is the end.
+// Of the two elements beside the place, by how near each is. Beyond the ends it is the end.
 Mix linear_of(int64_t from, int64_t to, const Rational& step, bool aligned) {
   Mix mix{from, {}};
   for (int64_t i = 0; i < to; ++i) {
@@ -90,6 +111,8 @@ Rational cubic_far(const Rational& x) {
   const Rational a(-3, 4);
   return ((a * x - Rational(5) * a) * x + Rational(8) * a) * x - Rational(4) * a;
 }
+// Of the four elements beside the place; beyond the ends an end counts several times.
+// Of the four elements beside the place; beyond the ends an end counts several times.
 Mix cubic_of(int64_t from, int64_t to, const Rational& step, bool aligned) {
   Mix mix{from, {}};
   for (int64_t i = 0; i < to; ++i) {

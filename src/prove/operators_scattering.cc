@@ -1,4 +1,15 @@
 // What is put, added or otherwise combined at places along a dimension: by constants or by tokens.
+//
+//   scatter_add([a b c], index [2, 2], [x y])      a b c+x+y
+//   scatter([a b c], index [i], [x]), token i      place n: x where i is n, else what was there
+//
+// Moves are done in order, so a later one sees what an earlier one has left. By a token each place
+// that it may mean is written, as a choice.
+//
+// Counterexample: a mean, or a combination without what was there, counts how many came to a place.
+// By a token that number is not known, and it is Unprovable.
+//
+// The cost: a move by a token is one choice for each place of its row.
 #include <algorithm>
 
 #include "prove/meanings.h"
@@ -31,7 +42,8 @@ Element combined_with(Terms& t, Combine how, Element at, Element value) {
   }
 }
 
-// One element that goes somewhere along a row of `length` places that are `step` apart.
+// One element that goes somewhere along a row of `length` places that are `step` apart. The row
+// begins at place `row` of the whole array.
 struct Move {
   size_t row;
   Element index, value;
@@ -39,7 +51,8 @@ struct Move {
 struct Target {
   int64_t length, step;
 };
-// Applies the moves in order.
+// Applies the moves in order. with_self: what was there takes part. Else the first move to a place
+// replaces it, and places that none comes to stay as they are.
 void apply_moves(Terms& t, Array& to, const Target& target, const std::vector<Move>& moves,
                  Combine how, bool with_self) {
   const bool one_by_one = how != Combine::mean && with_self;
@@ -138,7 +151,7 @@ Results index_reduce(const Call& c) {
   return rows_moved(c, c.array(3), combining(c.text(4, "", "reduce")),
                     c.flag(9, true, "include_self"));
 }
-// By places in the whole, row by row.
+// By places in the whole, row by row: the array is one row.
 Results put_anywhere(const Call& c) {
   Array a = c.array(0);
   const Array index = c.array(1), source = c.array(2);
@@ -156,6 +169,8 @@ bool holds_at(Terms& t, Element mask) {
   if (!known) throw Unprovable("the number of elements depends on values");
   return !known->zero();
 }
+// Where the mask holds, the source's elements one after another.
+// Where the mask holds, the source's elements one after another.
 Results masked_scatter(const Call& c) {
   Terms& t = c.terms();
   Array a = c.array(0);
@@ -177,7 +192,7 @@ Results masked_select(const Call& c) {
   result.shape[0] = static_cast<int64_t>(result.at.size());
   return just(result);
 }
-// Each row so many times, which has to be known.
+// The number of each row so many times, which has to be known: 2 0 1 gives 0 0 2.
 Results repeat_interleave(const Call& c) {
   Terms& t = c.terms();
   c.pass_over(1, "output_size");

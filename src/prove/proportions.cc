@@ -1,3 +1,10 @@
+// Growths are logarithms, so that products of dims are sums of steps: 32 -> 16384 is a step of log
+// 512. All sums of up to kFactors steps, each up or down, are made at once. They are rounded to
+// 1e-7 to meet each other again.
+//
+// A node becomes a list of numbers in a fixed order: its arguments' and its first result's. The
+// list of a node at reduced dims and that of its counterpart at full dims are compared entry by
+// entry.
 #include "prove/proportions.h"
 
 #include <algorithm>
@@ -36,6 +43,8 @@ void collect_group(const json& group, uint32_t rank, Numbers& into) {
   into.push_back({even ? static_cast<double>(apart) : -1, false});
 }
 
+// Of a list of tensors only the first: there may be as many as layers. Flags and texts are compared
+// elsewhere, as kinds (full_dims.cc).
 void collect_numbers(const json& argument, uint32_t rank, bool beside, Numbers& into) {
   if (is_tensor(argument)) {
     collect_tensor(tensor_of(argument), into);
@@ -90,8 +99,10 @@ Proportions::Proportions(const Dims& reduced, const Dims& full, uint32_t small_r
       // The last rank along it, from 0.
       step(static_cast<double>(size - 1), static_cast<double>(at->second - 1));
     }
+  // What is cut by ranks may begin at rank * size.
   step(small_rank, full_rank);
   const auto rounded = [](double x) { return std::llround(x * 1e7); };
+  // Each round adds one step, up or down, to all that was reached so far.
   std::map<int64_t, double> reached{{0, 0.0}};
   for (int round = 0; round < kFactors; ++round) {
     std::map<int64_t, double> next = reached;
@@ -114,12 +125,16 @@ bool Proportions::grew(double small, double full) const {
   return reached(growth) || reached(2 * growth);  // a root of a size: 1 / sqrt(8)
 }
 
+//   follows(31, 16383, true)     yes: 32 -> 16384, less one
+//   follows(7, 7, false)         yes: it is the same number
 bool Proportions::follows(double small, double full, bool beside) const {
   if (close(small, full) || grew(small, full)) return true;
   if (!beside) return false;
   return grew(small + 1, full + 1) || grew(small - 1, full - 1);
 }
 
+// Each node at reduced dims beside the one in its place at full dims. A last repetition is compared
+// with the last: the third of 4 layers with the third, the fourth with the 126th.
 std::string Proportions::difference(const Trace& small, const Folded& folded_small,
                                     const Trace& full, const Folded& folded_full) const {
   // Repetitions are compared from the first on, and the last with the last.

@@ -1,3 +1,11 @@
+// The text is made while terms are walked, from the inside out: what an atom needs is declared
+// before the atom is used. Words that stand for something are
+//
+//   a7     an atom           t2     a token, as the number it is
+//   n4     a text, defined   c5     a call of exp, log, a root or a function
+//
+// Products are written out, since the logic is that of polynomials over reals (QF_NRA): x^3 is (* x
+// x x).
 #include "prove/question.h"
 
 #include <cstdlib>
@@ -18,6 +26,7 @@ std::string cases(const std::string& condition, const std::string& yes, const st
 
 }  // namespace
 
+//   -1/2     (/ (- 1.0) 2.0)
 std::string Question::text(const Rational& value) {
   const auto whole = [](int64_t n) {
     const std::string digits = std::to_string(n);
@@ -39,6 +48,7 @@ std::string Question::power(const std::string& base, int64_t exponent) {
   return exponent > 0 ? product : applied("/", "1.0", product);
 }
 
+// A product of powers. Denominators are noted on the way, for hold_domains().
 std::string Question::monomial(Monomial m) {
   const FactorList factors = terms_.factors(m);
   if (factors.empty()) return "1.0";
@@ -59,6 +69,8 @@ std::string Question::monomial(Monomial m) {
   return factors.size() == 1 ? product.substr(1) : "(*" + product + ")";
 }
 
+// Counts all parts that were written for the question, through named sums as well: beyond kLargest
+// it gives up.
 std::string Question::text(Element e) {
   const PartList parts = terms_.parts(e);
   if (parts.empty()) return "0.0";
@@ -79,6 +91,7 @@ std::string Question::declared(const std::string& name) {
   return name;
 }
 
+// A text of one word is its own name.
 std::string Question::named(const std::string& text) {
   if (text.find(' ') == std::string::npos) return text;
   const auto [at, fresh] = words_.try_emplace(text, "n" + std::to_string(words_.size()));
@@ -111,6 +124,8 @@ std::string Question::log_of(const std::string& of) {
   return called("log", {of}, fresh);
 }
 
+// The number that is not negative and whose power is what is inside. Said only where that is not
+// negative: of others nothing is known, and hold_domains() excludes them.
 std::string Question::root_of(const std::string& inside, int64_t degree) {
   bool fresh = false;
   const std::string of = named(inside),
@@ -121,6 +136,7 @@ std::string Question::root_of(const std::string& inside, int64_t degree) {
   return value;
 }
 
+// An indicator has no constant of its own: it is a case of its token, which is one of its values.
 std::string Question::atom(Atom a) {
   const AtomValue& v = terms_.atom(a);
   const std::string name = "a" + std::to_string(a);
@@ -171,6 +187,8 @@ std::string Question::atom(Atom a) {
   }
 }
 
+// Cases where the function is one of cases. Else a constant for the call, of which nothing is said
+// here.
 std::string Question::function(Function f, const std::vector<std::string>& arguments, Atom a) {
   const std::string& x = arguments[0];
   switch (f) {
@@ -201,6 +219,7 @@ void Question::hold_domains() {
   for (const std::string& condition : domains_) hold(condition);
 }
 
+// Each pair of calls of one function, which is quadratic: hence the bound.
 void Question::for_pairs(const std::function<void(const Applied&, const Applied&)>& say) {
   size_t pairs = 0;
   for (size_t i = 0; i < calls_.size(); ++i)
@@ -222,6 +241,7 @@ void Question::hold_one_value() {
   });
 }
 
+// a < b exactly where exp(a) < exp(b), in both directions. Of log only above 0.
 void Question::hold_functions() {
   hold_one_value();
   for_pairs([&](const Applied& x, const Applied& y) {

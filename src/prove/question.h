@@ -4,9 +4,17 @@
 //   q.differ(q.text(a), q.text(b));
 //   solver.ask(q.script());  // none: a and b are equal
 //
+//   2 x + relu(y)     (+ (* 2.0 a3) (* a4 a5)), where a5 is (ite (> a4 0.0) 1.0 0.0)
+//
 // Every atom is one real constant. A sum that has a name is defined by it. Steps, signs, magnitudes
 // and maxima are written as cases, and so are tokens. What a root is stands beside it. exp and log
 // are known by the laws in algebra.h. Of any other function it is known that it is one.
+//
+// Counterexample: an answer of "some" refutes nothing. To the solver exp may be any positive
+// function that rises.
+//
+// Each atom is written once, however often it occurs. What is too large (kLargest parts) is not
+// asked.
 #pragma once
 
 #include <functional>
@@ -38,6 +46,7 @@ class Question {
     hold("(distinct " + a + " " + b + ")");
   }
   // That no denominator met so far is zero, and that roots and logarithms are of positive numbers.
+  // After the texts: what is met later is not in it.
   void hold_domains();
   // That exp, log and other functions of equal numbers are equal.
   void hold_one_value();
@@ -58,7 +67,7 @@ class Question {
   std::string declared(const std::string& name);
   void for_pairs(const std::function<void(const Applied&, const Applied&)>& say);
   std::string function(Function f, const std::vector<std::string>& arguments, Atom a);
-  // One constant for one call.
+  // One constant for one call. fresh: it was not there, so what is known of it has to be said.
   std::string called(const std::string& function, std::vector<std::string> arguments, bool& fresh);
 
   const Terms& terms_;

@@ -1,3 +1,12 @@
+// Which sums get names is decided by storage, before the model runs. A storage is used if what it
+// holds enters a product or a function.
+//
+//   h = x @ w1       writes storage 5
+//   y = relu(h)      reads it: 5 is used, so each sum of h has a name
+//   z = y + x        only adds: what it reads needs none for its sake
+//
+// A storage that is copied into a used one is used as well, back to the first writer. Else one path
+// of the model would have the name, and another the parts, of one sum.
 #include "prove/rank.h"
 
 #include <algorithm>
@@ -82,6 +91,7 @@ void walk(const Tensor& t, F f) {
   }
 }
 
+// One past the last element that the tensor reaches in its storage. Strides are not negative.
 int64_t end_of(const Tensor& t) {
   int64_t last = t.offset;
   for (size_t d = 0; d < t.shape.size(); ++d) {
@@ -127,6 +137,7 @@ void Rank::find_used() {
     for (const auto& argument : node.arguments) use(argument);
     for (const auto& argument : node.keywords) use(argument);
   }
+  // From the last node back, so that a chain of copies is followed in one pass.
   // A sum whose half is used is used: else one path would have its name, and the other its parts.
   for (size_t i = trace_.nodes.size(); i-- > 0;) {
     const Node& node = trace_.nodes[i];
@@ -150,6 +161,9 @@ std::string Rank::place_of(const Node& node) const {
   return told(stack[0]);
 }
 
+// A storage's elements, at least `needed` of them. A trace does not say how large a storage is: it
+// grows as tensors reach further. Constants are put in when they are first touched; their nan and
+// +inf count as unwritten.
 std::vector<Element>& Rank::storage(uint32_t number, int64_t needed, const std::string& dtype) {
   auto [at, fresh] = memory_.try_emplace(number);
   if (fresh)
@@ -192,6 +206,9 @@ void Rank::set(const Tensor& t, const std::vector<Element>& value) {
   walk(t, [&](size_t offset) { memory[offset] = value[n++]; });
 }
 
+// Of the model: a sum in a used storage gets a name, which is noted in known_. Of a rank: a sum
+// that the model has named gets that name. Single parts and tables stay, since they are short as
+// they are.
 Element Rank::settled(Element e, bool used) {
   if (terms_.parts(e).size() < 2 || terms_.is_table(e)) return e;
   const auto [factor, sum] = terms_.primitive(e);
@@ -232,7 +249,7 @@ bool Rank::is_whole(Element e) const {
 }
 
 // What memory of the type holds. A truth is whether a number is not zero. A whole number has to be
-// one, and to fit.
+// one, and to fit. Floats of all widths hold reals: rounding is no part of a proof.
 Element Rank::stored(Element e, const std::string& dtype) const {
   const bool truth = dtype == "bool";
   if (!truth && !dtype.starts_with("int") && !dtype.starts_with("uint")) return e;
@@ -257,6 +274,8 @@ Element Rank::stored(Element e, const std::string& dtype) const {
   return e;
 }
 
+// Each different element is settled once, however often a tensor has it: a broadcast bias, a row of
+// zeros.
 void Rank::write(const Tensor& t, const Array& value) {
   const Array shaped = broadcast_to(value, t.shape);
   if (is_complex(t)) throw Unprovable("complex numbers");
@@ -271,6 +290,7 @@ void Rank::write(const Tensor& t, const Array& value) {
       at->second = given;
     } else if (fresh) {
       at->second = settled(stored(given, t.dtype), used);
+      // A namesake may be the model's sum written out: settled again, it gets the model's name.
       if (namesakes_ != nullptr) at->second = settled(namesakes_->of(at->second), used);
     }
     memory[offset] = at->second;

@@ -1,3 +1,9 @@
+// Sums and quotients are made in 128 bits and then reduced: two 64-bit fractions cannot overflow
+// that.
+//
+//   1/3 + 1/6     (1 * 6 + 1 * 3) / 18 = 9/18 in 128 bits, 1/2 in 64
+//
+// Products need no 128-bit division: the factors are reduced crosswise before they are multiplied.
 #include "prove/rational.h"
 
 #include <cmath>
@@ -12,12 +18,14 @@ namespace {
 
 using Wide = __int128;
 
+// The least int64 is refused too: it has no negative, and -a must not overflow.
 int64_t narrow(Wide x) {
   if (x > std::numeric_limits<int64_t>::max() || x < -std::numeric_limits<int64_t>::max())
     throw Unprovable("a coefficient has more than 63 bits");
   return static_cast<int64_t>(x);
 }
 
+// Euclid's, since std::gcd takes no 128 bits.
 Wide common(Wide a, Wide b) {
   if (a < 0) a = -a;
   if (b < 0) b = -b;
@@ -96,6 +104,7 @@ Rational operator/(const Rational& a, const Rational& b) {
   return reduced(Wide{a.numerator_} * b.denominator_, Wide{a.denominator_} * b.numerator_);
 }
 
+// By squaring. The last square is not made: nobody needs it, and it might not fit.
 Rational power(const Rational& base, int64_t exponent) {
   if (exponent < 0) return Rational(1) / power(base, -exponent);
   Rational result(1), square = base;
@@ -112,6 +121,7 @@ int32_t exponent_of(int64_t exact) {
   return static_cast<int32_t>(exact);
 }
 
+// C++ divides towards zero: -1 / 2 is 0, and the floor of -1/2 is -1.
 int64_t floor_of(const Rational& x) {
   const int64_t q = x.numerator() / x.denominator();
   return x.numerator() % x.denominator() < 0 ? q - 1 : q;
@@ -124,6 +134,9 @@ int64_t round_of(const Rational& x) {
   return (over - half).numerator() > 0 ? below + 1 : below;
 }
 
+// Tried in an order that prefers what a programmer writes: whole numbers, short fractions, powers
+// of two, few digits. Any float is a whole number over a power of two. That one is seldom meant,
+// and is returned only where it is among these.
 std::optional<Rational> rational_of(double value) {
   if (!std::isfinite(value)) return {};
   if (value == std::floor(value) && std::fabs(value) < 9e15)

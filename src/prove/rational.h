@@ -2,6 +2,14 @@
 //
 // Numerator and denominator are 64 bits. What needs more is no result but Unprovable: nothing is
 // rounded, so nothing wrong is ever proved.
+//
+//   Rational(2, -4)                    -1/2: reduced, the sign above, so that == compares fields
+//   Rational(1, 3) + Rational(1, 6)    1/2
+//   power(Rational(10), 19)            Unprovable
+//
+// Counterexample: floats are not this exact. rational_of() guesses the fraction that was meant, and
+// the guess is one of the assumptions of a proof. The cost: 16 bytes each, and a gcd in each
+// operation on fractions.
 #pragma once
 
 #include <compare>
@@ -13,6 +21,7 @@
 namespace opguard::proving {
 
 // Why nothing can be said: an operator without a meaning, a branch on a value, a number too large.
+// It ends in the verdict `unknown`, never in `refuted`. Its text is shown to the user.
 class Unprovable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

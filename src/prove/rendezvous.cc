@@ -1,3 +1,7 @@
+// Messages are only counted. The third send of a box meets its third receive. It may go on once
+// three receives have been called, and that receive once three sends have.
+//
+//   box (group, from 0, to 1, tag 0)     sends 3, receives 2: the third send waits
 #include "prove/rendezvous.h"
 
 #include <algorithm>
@@ -65,6 +69,8 @@ class Rendezvous {
     }
   }
 
+  // Posts a message, and waits there if it does. isend() and irecv() are posted, and the rank goes
+  // on.
   void enter(size_t r, const Node& node) {
     Waiting w{meeting_of(node), {}, 0};
     if (is_message(w.meeting)) {
@@ -89,6 +95,8 @@ class Rendezvous {
     ++at_[r];
   }
 
+  // A collective, if all of its group wait for one of just this group. Kinds are not compared: the
+  // proof has done so.
   bool meet_at(size_t r) {
     if (!now_[r] || is_message(now_[r]->meeting)) return false;
     const std::vector<uint32_t> group = now_[r]->meeting.group;

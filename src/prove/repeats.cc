@@ -1,3 +1,11 @@
+// From the inside out: the shortest block that repeats at once is folded, then lengths begin again.
+// A folded block is an item like any other, so the blocks around it fold in the same way.
+//
+//   b b c b b c      length 1:  (b)x2 c (b)x2 c
+//                    length 2:  ((b)x2 c)x2
+//
+// Counterexample: (b)x2 and (b)x3 are two symbols. Blocks that differ only in how often something
+// inside runs do not fold into one.
 #include "prove/repeats.h"
 
 #include <map>
@@ -24,10 +32,13 @@ class Folding {
   }
 
  private:
+  // One number for equal contents. A label is {0, label}, a block {1, count, symbols...}, so the
+  // two never meet.
   uint32_t symbol(const std::vector<uint32_t>& of) {
     return symbols_.try_emplace(of, static_cast<uint32_t>(symbols_.size())).first->second;
   }
 
+  // Folds all blocks of this length, from the left; false where there is none.
   bool fold_blocks(std::vector<Item>& items, size_t length) {
     const size_t n = items.size();
     // How many items from here on are equal to those `length` behind them.
@@ -67,6 +78,7 @@ class Writer {
  public:
   explicit Writer(Folded& into) : into_(into) {}
 
+  // Form, labels, counts and lengths: each block once, whatever its count.
   void describe(const std::vector<Item>& items) {
     for (const Item& item : items) {
       if (item.block.empty()) {

@@ -4,7 +4,15 @@
 //
 // Each node then has a leaf: its place in the folded trace. It says in which repetition of each
 // enclosing block it runs. The second c is leaf 2, at [1] of [3]. Blocks nest: layers within
-// micro-batches. The cost: comparing each node with those up to a block's length behind it.
+// micro-batches.
+//
+//   a b b c a b b c     becomes     (a (b)x2 c)x2     the third b is leaf 1, at [1, 0] of [2, 2]
+//
+// Counterexample: a block that runs once is none. So one layer and two have different forms, though
+// only their number differs. Two and three have one form.
+//
+// The cost: each length from 1 to half of the trace looks at all nodes once. A block that is folded
+// makes the trace shorter, and lengths begin again at 1.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +35,7 @@ struct Folded {
   std::vector<uint32_t> counts, lengths;
 };
 
+// Labels are equal where nodes are alike but for their numbers (full_dims.cc).
 Folded folded(const std::vector<uint32_t>& labels);
 
 }  // namespace opguard::proving

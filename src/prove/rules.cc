@@ -9,12 +9,15 @@
 namespace opguard::proving {
 namespace {
 
+// "mul" of mul_, _foreach_mul and _foreach_mul_: one meaning, compared by any of them.
 std::string base_name(std::string name) {
   if (name.starts_with("_foreach_")) name = name.substr(9);
   if (name.ends_with("_") && !name.starts_with("_")) name.pop_back();
   return name;
 }
 
+// Run as a logical model, so that sums get names as they do in a proof. Views do not count as
+// compared, and neither do nodes whose values the trace has.
 RuleResult check_case(const std::string& path, std::set<std::string>& compared) {
   const nlohmann::json file = read_json(path);
   const Trace trace = read_trace(path);
@@ -68,6 +71,7 @@ void compare_numbers(RuleResult& result, const std::string& where, double torchs
         where + ": torch has " + std::to_string(torchs) + ", the meaning " + std::to_string(ours);
 }
 
+// rules.json says how many cases there are; each is a file of its own.
 RulesChecked check_rules(const std::string& folder) {
   RulesChecked checked;
   const nlohmann::json index = read_json(folder + "/rules.json");

@@ -1,4 +1,13 @@
 // prove/rules.h: `opguard prove --rules`: each meaning against what torch computes.
+//
+//   rule-12.json    a small program's trace, numbers for its inputs, and torch's outputs
+//   here            the trace runs on terms; its outputs are evaluated at these numbers
+//
+// A wrong meaning could make a false proof. So each is tried, and names with a meaning that no case
+// ran are told.
+//
+// Counterexample: cases are examples. They do not show that a meaning is right for all shapes and
+// flags.
 #pragma once
 
 #include <set>
@@ -32,7 +41,7 @@ struct RulesChecked {
 
 constexpr double kRulesNear = 1e-9;  // how far apart two numbers may be, of the larger and 1
 
-// One number of a case beside torch's.
+// One number of a case beside torch's. Only the first that is wrong is told; nan is always wrong.
 void compare_numbers(RuleResult& result, const std::string& where, double torchs, double ours,
                      double near);
 

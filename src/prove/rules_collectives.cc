@@ -1,7 +1,6 @@
 // Each collective with what gloo's processes have moved: all ranks of a case in one simulation.
 //
-//   all_reduce by sum, ranks 2 0     out0 of rank 0 and of rank 2, each beside its process's
-//   numbers
+//   all_reduce by sum, ranks 2 0   out0 of rank 0 and of rank 2, each beside its process's numbers
 //
 // A name counts as compared where a case that runs it was compared whole. What gloo has not is
 // told, and no other case stands in for it.
@@ -19,6 +18,8 @@ constexpr const char* kReductions[] = {"sum", "avg", "max", "min", "prod"};
 
 std::string reduction_name(const std::string& how) { return "by " + how; }
 
+// Each rank's inputs are unknowns of their own ("x of rank 2"), so that a mixed-up rank shows in
+// the numbers.
 RuleResult check_together(const std::string& folder, size_t number, const nlohmann::json& about,
                           std::set<std::string>& compared) {
   RuleResult result;

@@ -20,6 +20,7 @@ Rank model_of(Terms& terms, const Captured& captured, KnownSums& known, OpaqueCa
   return model;
 }
 
+// Ranks take their unknowns out of one list by place: replicas hold the same ones.
 std::vector<Rank> ranks_of(Terms& terms, const Captured& captured, KnownSums& known,
                            OpaqueCalls* opaque, Namesakes* namesakes) {
   std::map<std::string, std::vector<Element>> all;

@@ -1,3 +1,13 @@
+// Rounds: each rank goes on as far as it can, then groups that are complete meet. A round without
+// progress, with ranks that have not ended, is a deadlock. So ranks are never run in parallel, and
+// each run is the same.
+//
+// A receive is posted when it is called and done when its message is there:
+//
+//   irecv(a); irecv(b); use(b)   b is wanted; a, before it in the same box, is done first
+//   irecv(a); end                a is done at the rank's end, if its message has come
+//
+// The cost beside the operators: each round looks at all ranks, and each node at what is posted.
 #include "prove/simulation.h"
 
 #include <algorithm>
@@ -26,6 +36,7 @@ class Simulation {
       for (size_t r = 0; r < ranks_.size(); ++r) progress |= advance(r);
       while (meet_some()) progress = true;
       if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.done(); })) {
+        // A message that came and was never looked at can still be of a wrong size.
         for (size_t r = 0; r < ranks_.size(); ++r) take_all(r);
         return;
       }
@@ -34,6 +45,7 @@ class Simulation {
   }
 
  private:
+  // True where the rank left at least one node, or came to a collective.
   bool advance(size_t r) {
     Rank& rank = ranks_[r];
     bool progress = false;
@@ -52,6 +64,7 @@ class Simulation {
           } else if (m.kind == Meets::receive) {
             posted_[r].push_back({std::move(m), rank.next()});
             if (node.waits && !fill(r, [&](const Posted& p) { return p.node == rank.next(); })) {
+              // It is posted again when the rank comes back to this node.
               posted_[r].pop_back();
               return progress;
             }
@@ -91,6 +104,7 @@ class Simulation {
 
   // Messages of two groups never meet, though two ranks and a tag may be in both.
   using Box = std::tuple<std::vector<uint32_t>, uint32_t, uint32_t, int64_t>;
+  // A message: what was sent, as it was then. What the sender writes behind it changes nothing.
   struct Letter {
     std::vector<Array> parts;
     std::vector<std::string> types;
@@ -113,6 +127,7 @@ class Simulation {
     Meeting meeting;
     uint32_t node;
   };
+  // Whether a node reads or writes memory that the receive is to fill. A view does neither.
   static bool touches(const Node& node, const Posted& posted) {
     if (node.view) return false;
     const auto is_there = [&](uint32_t storage) {
@@ -126,8 +141,9 @@ class Simulation {
     return std::any_of(node.arguments.begin(), node.arguments.end(), any) ||
            std::any_of(node.keywords.begin(), node.keywords.end(), any);
   }
-  // Messages of one sender and tag come in the order in which their receives were called. False
-  // where one that is wanted is not there yet.
+  // Does the receives that are wanted, and those before the last of them. Messages of one sender
+  // and tag come in the order in which their receives were called. False where one that is wanted
+  // is not there yet.
   template <typename Wanted>
   bool fill(size_t r, Wanted wanted) {
     std::vector<Posted>& posted = posted_[r];
@@ -151,6 +167,8 @@ class Simulation {
   Box box_of(const Rank& rank, const Meeting& m) const {
     return {m.group, other(m), rank.number(), m.tag};
   }
+  // False where no message is there. Another type or size is refuted: whatever the numbers are,
+  // that is no message.
   bool receive(Rank& rank, const Posted& posted) {
     const Meeting& m = posted.meeting;
     auto& box = mail_[box_of(rank, m)];
@@ -171,6 +189,8 @@ class Simulation {
     return true;
   }
 
+  // The first group of which all members wait for just this group. Its first member looks for the
+  // others, so that each group is looked at once.
   bool meet_some() {
     for (size_t r = 0; r < ranks_.size(); ++r) {
       if (!waiting_[r] || waiting_[r]->group.empty() || waiting_[r]->group[0] != r) continue;

@@ -22,6 +22,8 @@ void ignore_error(Z3Context*, int) {}
 
 }  // namespace
 
+// The eight functions of Z3's C API that are used, found by name. No header of Z3's is needed to
+// build.
 struct Solver::Library {
   void* handle = nullptr;
   Z3Config* (*mk_config)() = nullptr;
@@ -85,12 +87,12 @@ SolverReply Solver::ask(const std::string& question, uint64_t steps) {
     while (line.ends_with('\n')) line.pop_back();
     return line;
   };
-  // What it does not understand it passes over, and then answers what nobody asked. So its answer
-  // counts only where it is all that was said.
   // As options of the text: those of a context are not heard by what evaluates it.
   const std::string limits = "(set-option :rlimit " + std::to_string(steps) +
                              ")\n(set-option :timeout " + kMilliseconds + ")\n";
   SolverReply reply;
+  // What Z3 does not understand it passes over, with a complaint, and then answers what nobody
+  // asked. So its answer counts only where it is all that was said.
   reply.said = said(limits + "(set-logic QF_NRA)\n" + question + "\n(check-sat)\n");
   if (reply.said == "unsat") reply.answer = Satisfiable::none;
   if (reply.said == "sat") reply.answer = Satisfiable::some;

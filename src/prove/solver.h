@@ -1,13 +1,16 @@
-// prove/solver.h: Z3, where the machine has it. The program runs without: the library is looked
-// for at run time.
+// prove/solver.h: Z3, where the machine has it. The program runs without: the library is looked for
+// at run time.
 //
 //   std::unique_ptr<Solver> z3 = Solver::find("");
-//   if (z3) z3->ask("(declare-const x Real)(assert (< (* x x) 0.0))").answer;  // none: it is a
-//   proof
+//   if (z3) z3->ask("(declare-const x Real)(assert (< (* x x) 0.0))").answer;
+//   // none: no x has a negative square, which is a proof
 //
 // A question is SMT-LIB 2 text without (check-sat). Its answer is the same in each run: what bounds
 // the search are Z3's own steps, not seconds. Only what a search cannot take any more (memory,
 // twenty seconds) ends it otherwise.
+//
+// Counterexample: a text that Z3 does not understand is no "none". It complains and goes on without
+// that line. So only an answer without a complaint counts.
 #pragma once
 
 #include <cstdint>

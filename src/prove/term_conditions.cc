@@ -34,6 +34,8 @@ Terms::Sign Terms::sign_of(Element e, int depth) const {
   return found;
 }
 
+// A variable is unknown. A named sum is looked into, to a depth: without it the sign of a late
+// layer would walk through all layers before.
 Terms::Sign Terms::sign_of_atom(const AtomValue& atom, int depth) const {
   switch (atom.kind) {
     case AtomKind::exp:
@@ -72,6 +74,10 @@ Terms::Bare Terms::bare(Element e) {
           intern(kept), of_product({1, intern(conditions)})};
 }
 
+// What is decided needs no atom: constants, tables, what has one sign. Of the rest only the sign of
+// the coefficient, the conditions and what may be negative are kept.
+//   step(-2 x exp(y))     step(-x)
+//   step([t = 1] x)       [t = 1] step(x)
 Element Terms::step(Element e) {
   if (e == minus_infinity_) return zero_;
   if (const auto n = constant(e)) return n->numerator() > 0 ? one_ : zero_;
@@ -89,6 +95,7 @@ Element Terms::step(Element e) {
   return multiply(b.conditions, function(Function::step, {rest}));
 }
 
+// A product with a step, as its gradient g step(x) is one: the two share the step's atom.
 Element Terms::relu(Element e) {
   if (e == minus_infinity_) return zero_;
   if (sign_of(e) != Sign::unknown) return e;
@@ -130,12 +137,14 @@ Element Terms::sign(Element e) {
   return multiply(b.conditions, scaled(of, Rational(b.sign)));
 }
 
+// step(b - a). Minus infinity is below all else, and not below itself.
 Element Terms::less(Element a, Element b) {
   if (a == b || b == minus_infinity_) return zero_;
   if (a == minus_infinity_) return one_;
   return step(subtract(b, a));
 }
 
+// Not a < b, and not b < a. The product is a truth for is_truth(), and 1 only where a equals b.
 Element Terms::equal(Element a, Element b) {
   if (a == b) return one_;
   if (a == minus_infinity_ || b == minus_infinity_) return zero_;
@@ -152,7 +161,9 @@ Element Terms::sigmoid(Element e) {
   return power(add(one_, exp(scaled(e, Rational(-1)))), Rational(-1));
 }
 
-// What is 0 or 1 whatever the tokens and the reals are. Steps count as free, which only loses some.
+// What is 0 or 1 whatever the tokens and the reals are. Steps count as free, which only loses some:
+// step(x) + step(-x) is one, and is not seen to be. The cost: all parts, for each combination of
+// steps and token values, of which there are at most kMost.
 bool Terms::is_truth(Element e) const {
   std::vector<Atom> steps;
   std::vector<uint32_t> tokens;
@@ -211,6 +222,8 @@ bool Terms::is_truth(Element e) const {
   return true;
 }
 
+// primitive() makes step(x) - 1 of 1 - step(x), which is 0 or -1. Nothing is made here: where the
+// negated sum was never made, the answer is no.
 bool Terms::is_truth_negated(Element e) const {
   const PartList of = elements_[e];
   Parts parts(of.begin(), of.end());

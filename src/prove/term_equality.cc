@@ -32,6 +32,8 @@ struct Terms::Effort {
   std::vector<Point> points;
 };
 
+// What was spent counts even where nothing came of it: namesakes.h stops asking when all questions
+// together have cost too much.
 bool Terms::same_by_products(Element a, Element b) {
   if (a == b || product(a) == product(b)) return true;
   try {
@@ -52,7 +54,8 @@ bool Terms::same_by_products(Element a, Element b) {
   }
 }
 
-// Whether the sum may be zero, as numbers have it.
+// Whether the sum may be zero, as numbers have it. A point at which some factor has no number is
+// passed over, so "yes" may rest on few points. A wrong yes costs effort, never a proof.
 bool Terms::seems_nothing(const Sum& sum, Effort& effort) const {
   for (Point& point : effort.points) {
     long double total = 0, largest = 0;
@@ -72,6 +75,11 @@ bool Terms::seems_nothing(const Sum& sum, Effort& effort) const {
   return true;
 }
 
+// The sum as a polynomial of its youngest named sum S. Youngest, since S may hold older ones, and
+// these never S.
+//   a S^2 + b S + c   where a, b, c each seem to be zero, S stays a letter: each is asked about
+//                     where not, S is written out, and the next youngest is looked at
+// A lone part counts as not zero.
 bool Terms::vanishes(Sum rest, Effort& effort) {
   for (;;) {
     if (rest.empty()) return true;
@@ -112,7 +120,8 @@ bool Terms::vanishes(Sum rest, Effort& effort) {
 }
 
 // A polynomial of a sum, with its parts in the sum's place. A denominator is multiplied away: it is
-// not zero by assumption.
+// not zero by assumption. None where a power is above kMostPower, or where there are too many
+// parts: each power multiplies them by the sum's.
 std::optional<Sum> Terms::written_out(const std::map<int32_t, Sum>& beside, PartList of,
                                       Effort& effort) {
   Sum result;

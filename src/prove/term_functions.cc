@@ -1,4 +1,15 @@
 // Powers, exponentials, logarithms, maxima, and what depends on tokens.
+//
+// Each operation brings its result into one form, so that spellings meet:
+//   sqrt(4 x)  2 sqrt(x)     exp(log(x) - log(y))  x / y     max(max(x, y), 0)  max(x, y, 0)
+//
+// What depends on a token t of three values is kept by its cases, the last one left out:
+//   a, b or c     c + [t = 0] (a - c) + [t = 1] (b - c)
+// Were all three kept, [t = 0] + [t = 1] + [t = 2] and 1 would be two terms for one number.
+//
+// Counterexample: no form is found for log(x + y) or sqrt(x^2). They stay functions of what is
+// inside. The cost of tokens: what depends on several is done once for each combination of their
+// values.
 #include <algorithm>
 #include <set>
 
@@ -21,6 +32,8 @@ int64_t square_within(int64_t number) {
 
 }  // namespace
 
+// A whole exponent goes to the factors of the product that the element is. Any other makes a root,
+// whose degree is the exponent's denominator: x^(3/2) is root(x)^3.
 Element Terms::power(Element e, const Rational& exponent) {
   if (exponent == Rational(1)) return e;
   if (e == minus_infinity_) throw Unprovable("a power of infinity");
@@ -65,6 +78,8 @@ Element Terms::power(Element e, const Rational& exponent) {
   return of_atom(intern(std::move(atom)), n, proving::power(outside, n));
 }
 
+// Only sums that hold a logarithm are written out. Others keep their names, which later layers are
+// compared by.
 Element Terms::exp(Element e) {
   if (e == minus_infinity_) return zero_;
   // A named difference of logarithms is written out.
@@ -158,6 +173,8 @@ Element Terms::function(Function f, std::vector<Element> arguments) {
   return of_atom(intern(std::move(atom)));
 }
 
+// Arguments are a set: neither their order nor a repetition makes another term. Of the constants
+// the greatest alone is kept.
 Element Terms::maximum(std::span<const Element> of) {
   if (!of.empty() && std::all_of(of.begin(), of.end(), [&](Element e) { return is_table(e); }))
     if (const auto mapped = map(
@@ -199,6 +216,8 @@ Element Terms::maximum(std::span<const Element> of) {
 
 // ---- Tokens
 
+// The token as a number is a table itself, 0 up to size - 1. Asked for again, it is the same
+// unknown.
 Element Terms::token(const std::string& name, uint32_t position, uint32_t size) {
   auto [at, fresh] = token_of_.try_emplace({name, position}, static_cast<uint32_t>(tokens_.size()));
   if (fresh) tokens_.push_back({name, position, size});
@@ -213,6 +232,8 @@ bool Terms::is_table(Element e) const {
   return true;
 }
 
+// Read back from the form of by_cases(): what stands alone is the last value's, each indicator adds
+// to it.
 std::optional<Terms::Table> Terms::table(Element e) const {
   Table table;
   Rational base(0);
@@ -234,6 +255,9 @@ std::optional<Terms::Table> Terms::table(Element e) const {
   return table;
 }
 
+// of(last) + sum over v of [token = v] (of(v) - of(last)). Where all cases are one element it is
+// that element, and the token is gone. Infinity cannot be subtracted, so it has to be in all cases
+// or in none.
 Element Terms::by_cases(uint32_t token, const std::function<Element(uint32_t)>& of) {
   const uint32_t size = tokens_[token].size;
   const Element last = of(size - 1);
@@ -258,6 +282,8 @@ Element Terms::by_cases(uint32_t token, const std::function<Element(uint32_t)>& 
   return made(sum);
 }
 
+// The token of the lowest number within the elements. Taking the lowest each time makes a table of
+// tables that has one order of its levels, whoever made it.
 std::optional<uint32_t> Terms::first_token(std::span<const Element> of) const {
   std::optional<uint32_t> first;
   for (Element e : of)
@@ -269,7 +295,8 @@ std::optional<uint32_t> Terms::first_token(std::span<const Element> of) const {
   return first;
 }
 
-// Token by token. Where values of one leave the same elements, the rest is done once.
+// Token by token. Where values of one leave the same elements, the rest is done once: counting how
+// many of 8 truths hold takes 36 cases, not 255.
 Element Terms::mapped(const OfRationals& f, std::vector<Element> of, CasesDone& done) {
   const auto token = first_token(of);
   if (!token) {
@@ -294,7 +321,8 @@ std::optional<Element> Terms::map(const OfRationals& f, std::span<const Element>
   return mapped(f, {of.begin(), of.end()}, done);
 }
 
-// The element where the token has the value.
+// The element where the token has the value: parts of its other values are gone, its own indicator
+// is 1.
 Element Terms::restricted(Element e, uint32_t token, uint32_t value) {
   if (!has_indicator(e)) return e;
   Sum sum;
@@ -330,6 +358,8 @@ Element Terms::where(Element condition, Element a, Element b) {
   return where_within(condition, a, b, cases);
 }
 
+// a and b are restricted together with the condition. They may depend on the same token, and a part
+// for a value that the condition excludes would stay behind.
 Element Terms::where_within(Element condition, Element a, Element b, size_t& cases) {
   count_case(cases);
   if (a == b) return a;
@@ -349,6 +379,7 @@ Element Terms::look_up(Element index, const std::function<Element(int64_t)>& row
   return look_up_within(index, row, cases);
 }
 
+// The rows are restricted too: a row of a table of positions may depend on the token that chose it.
 Element Terms::look_up_within(Element index, const std::function<Element(int64_t)>& row,
                               size_t& cases) {
   count_case(cases);

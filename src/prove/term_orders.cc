@@ -3,7 +3,14 @@
 //   the two greatest of a, b, c: 0 stands for a before b, 1 for a before c, 2 for b before a, ...
 //
 // So what depends on an order is a table, as what depends on a token is. One row has one unknown.
-// Its exponentials share it, and so does a positive multiple.
+// Its exponentials share it, and so does a positive multiple: a router's logits and their soft
+// maximum have one order.
+//
+// Counterexample: the order of {a, b} and that of {a, b, c} are two unknowns. That the first
+// follows from the second is not known, which may lose a proof.
+//
+// The cost: n! / (n - count)! values for a row of n, and each table over it has as many parts.
+// Beyond kMostArrangements it is Unprovable.
 #include <algorithm>
 #include <numeric>
 
@@ -11,6 +18,8 @@
 
 namespace opguard::proving {
 
+// The value's digits, in a base that shrinks by one at each place (a factorial number). Each digit
+// says which of the places that are left is next.
 std::vector<size_t> Terms::arrangement(size_t value, size_t length, size_t count) {
   std::vector<size_t> left(length), places;
   std::iota(left.begin(), left.end(), size_t{0});
@@ -28,6 +37,8 @@ std::vector<size_t> Terms::arrangement(size_t value, size_t length, size_t count
 
 // A row in the same order, as bare as may be: without positive factors that all have, and of
 // exponentials what they are of.
+//   {2 exp(a) / s, 2 exp(b) / s}, s positive     {exp(a), exp(b)}, then {a, b}
+// Both steps keep the order: a positive factor, and a function that rises.
 std::vector<Element> Terms::ordered_as(std::span<const Element> row) {
   std::vector<Element> bare(row.begin(), row.end());
   for (int round = 0; round < 4; ++round) {
@@ -63,6 +74,8 @@ std::vector<Element> Terms::ordered_as(std::span<const Element> row) {
   return bare;
 }
 
+// The unknown belongs to the row sorted by ids, so that a permuted row meets it. by_id turns its
+// places back into those of the row that was given.
 std::vector<Element> Terms::places_in_order(std::span<const Element> row, size_t count) {
   if (std::find(row.begin(), row.end(), minus_infinity_) != row.end())
     throw Unprovable("an order of infinities");

@@ -1,3 +1,6 @@
+// Files may come from elsewhere (--captured), so what is used as an index later is checked here:
+// stacks of nodes, passages and constants. A missing field is an exception of the JSON library,
+// told with the file's path.
 #include "prove/trace.h"
 
 #include <cmath>
@@ -27,6 +30,8 @@ std::vector<double> numbers_of(const json& list) {
   return found;
 }
 
+// Arguments are moved out of the file: they are most of it. The op's name has the form
+// library.name.overload.
 Node node_of(json& given) {
   Node node;
   node.op = given.at("op").get<std::string>();
@@ -158,6 +163,7 @@ Trace read_trace(const std::string& path) {
   }
 }
 
+// plan.json is written last, so where it is the others are whole.
 Captured read_captured(const std::string& folder) {
   const std::string path = folder + "/plan.json";
   const json file = read_json(path);

@@ -1,5 +1,14 @@
 // prove/trace.h: one step of one rank, as python/opguard/prove wrote it: its operators with the
 // memory that each reads and writes. docs/formats/prove.md has the files.
+//
+//   {"op": "aten.mm.default", "args": [{"t": [3, 0, [2, 4], [4, 1], "float32"]}, ...], "at": 5}
+//
+// Tensors share memory where they have one storage, so views and in-place operators need no rules:
+// a view is other offsets and strides. Nodes stand in the order in which they ran, backward passes
+// and optimizers included.
+//
+// Counterexample: there is no graph. Which node's result another reads is told by storage and order
+// alone (history.h, wiring.h).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +30,7 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
+// A line of the user's: torch's own lines are not in a trace.
 struct Frame {
   std::string file;
   int64_t line = 0;
@@ -29,10 +39,13 @@ struct Frame {
 
 struct Node {
   std::string op;  // "aten.mm.default"
+  // As they were written: tensors as {"t": ...}, numbers, texts, lists. is_tensor() and tensor_of()
+  // read them.
   nlohmann::json arguments, keywords;
   std::vector<Tensor> results, writes;
   // What a node wrote that depends on nothing unknown, one list a tensor of writes.
   std::vector<std::vector<double>> values;
+  // Its place in Trace::stacks; of a backward pass the forward line's.
   uint32_t stack = 0;
   bool backward = false, view = false, known = false;
   bool waits = false;  // of a message: send() and recv(), not isend() and irecv()
@@ -59,7 +72,9 @@ struct Trace {
   std::vector<std::vector<Frame>> stacks;  // innermost first
   std::map<uint32_t, Constant> constants;
   std::map<std::string, Tensor> inputs, outputs;
-  // The logical positions of an input's elements. Of an output, where it says them itself.
+  // By name: flat indices in the logical tensor, one for each element that the rank holds, in its
+  // own order. Of an output, where it says them itself.
+  //   w is [4, 2] and the rank has its second half     place["w"] = 4 5 6 7
   std::map<std::string, std::vector<int64_t>> place, output_place;
   std::vector<Node> nodes;
   std::vector<Passage> passages;
@@ -94,12 +109,13 @@ std::vector<uint32_t> storages_in(const nlohmann::json& argument);
 // "/home/me/tp.py:40", the innermost line of a node; "?" where no line of the user's is known.
 std::string line_text(const Trace& trace, const Node& node);
 // Which elements of the model's output a rank gives; nullptr: all. What the output says of itself
-// counts before what is held of the input of its name.
+// counts before what is held of the input of its name: "grad:w" is cut as w is.
 const std::vector<int64_t>* place_of_output(const Trace& trace, const std::string& output);
-// A number, also one of those JSON has none for.
+// A number, also one of those JSON has none for: {"f": "inf"}. A truth is 1 or 0. Throws for
+// others.
 double number_of(const nlohmann::json& argument);
 
-// One side's file; the same.
+// One side's file; throws std::runtime_error with the path, as read_captured() does.
 Trace read_trace(const std::string& path);
 nlohmann::json read_json(const std::string& path);
 // The files of a folder; throws std::runtime_error where one is missing or not whole.

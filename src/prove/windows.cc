@@ -29,6 +29,7 @@ namespace {
 
 using Shares = std::vector<std::vector<std::pair<int64_t, Rational>>>;
 
+// Along dim: element i of the result is the sum of share * element over rows[i].
 Array mixed_by(Terms& t, const Array& a, size_t dim, const Shares& rows) {
   const std::vector<size_t> order = swapped(a.dims(), dim, false);
   const Array last = permuted(a, order);
@@ -54,6 +55,7 @@ Array mixed(Terms& t, const Array& a, size_t dim, const Mix& mix) {
   return mixed_by(t, a, dim, mix.rows);
 }
 
+// Where place went into row with a share, row's gradient goes to place with it.
 Array mixed_back(Terms& t, const Array& g, size_t dim, const Mix& mix) {
   if (g.shape.at(dim) != static_cast<int64_t>(mix.rows.size()))
     throw Unprovable("sizes do not fit");

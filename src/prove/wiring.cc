@@ -1,3 +1,10 @@
+// Two traces of 4 and 126 layers are wired alike where one rule says, for both, which repetition
+// wrote what each repetition reads. No rule is given beforehand. Each read has a set of rules that
+// would explain it, and of all sets the common part is taken.
+//
+//   reads (reader, writer) of 4 layers     (1, 0) (2, 1) (3, 2)       "the one before" is left
+//   and of 126                             (1, 0) (2, 1) ... (125, 124)   and is still left: alike
+//   a layer that reads (60, 3)             no rule is left: not alike
 #include "prove/wiring.h"
 
 #include <optional>
@@ -19,8 +26,8 @@ std::string without_numbers(const std::string& name) {
   return kept;
 }
 
-// Blocks around a node that run as often in the other trace are compared by number. Of others only
-// the first and the last repetition are.
+// Of each block around a node: whether it runs another number of times in the other trace. Those
+// that run as often are compared by number. Of others only the first and the last repetition are.
 using Longer = std::vector<bool>;
 
 Longer longer(const FoldedNode& a, const FoldedNode& b) {
@@ -41,6 +48,7 @@ struct Following {
 };
 using Followings = std::set<Following>;
 
+// All the ways that fit one read: v is the writer's repetition, `of` is how many it has.
 Followings ways_of(int64_t v, int64_t of, const FoldedNode& reader, const Longer& longer_reader) {
   Followings ways{{0, 0, 1, v}, {1, 0, 1, of - 1 - v}};
   for (size_t i = 0; i < reader.at.size(); ++i) {
@@ -59,6 +67,7 @@ Followings ways_of(int64_t v, int64_t of, const FoldedNode& reader, const Longer
 }
 
 // Numbers of the equally long blocks, and which ends of the longer ones; "" in their middle.
+//   at [1] of [2], at [3] of [4] longer     ":1 last "
 std::string placed(const FoldedNode& node, const Longer& is_longer) {
   std::string text = ":";
   for (size_t i = 0; i < node.at.size(); ++i) {
@@ -74,6 +83,7 @@ std::string placed(const FoldedNode& node, const Longer& is_longer) {
   return text;
 }
 
+// Numbers of the equally long blocks alone.
 std::string fixed(const FoldedNode& node, const Longer& is_longer) {
   std::string text;
   for (size_t i = 0; i < node.at.size(); ++i)
@@ -83,6 +93,8 @@ std::string fixed(const FoldedNode& node, const Longer& is_longer) {
 
 }  // namespace
 
+// By storage: who wrote any part of it last counts as the writer of all of it. Views write nothing.
+// A storage that was never written is an input, or a constant.
 Wiring::Wiring(const Trace& trace, const Folded& folded) : trace_(trace), folded_(folded) {
   std::unordered_map<uint32_t, std::string> inputs;
   for (const auto& [name, tensor] : trace.inputs) inputs.emplace(tensor.storage, name);
@@ -147,6 +159,8 @@ std::optional<bool> Wiring::read_as_lists(const Reads& a, const Reads& b, size_t
   return whole == readers;
 }
 
+// The reads of one slot from one source, in both traces. Alike where the same ends read, and one
+// rule is left for each longer block of the writer.
 bool Wiring::same_repetitions(const Reads& a, const Reads& b) {
   const Longer reader = longer(*a.all[0].reader, *b.all[0].reader);
   const bool written = a.all[0].writer != nullptr;
@@ -185,6 +199,7 @@ bool Wiring::same_repetitions(const Reads& a, const Reads& b) {
   return true;
 }
 
+// "argument 1 of aten.mm.default at tp.py:40", of the first node of the leaf.
 std::string Wiring::place(const Slot& slot) const {
   for (size_t i = 0; i < folded_.nodes.size(); ++i) {
     if (folded_.nodes[i].leaf != slot.leaf) continue;

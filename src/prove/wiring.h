@@ -5,6 +5,14 @@
 //   its gradient    reads what the forward block wrote in the mirrored repetition
 //
 // The first layer of a backward pass is the last of the forward pass: hence mirrored.
+//
+//   layers.12.wq    an input by its name without numbers: layers.#.wq
+//
+// Counterexample: layer 3 of 4 and layer 3 of 126 are not the same repetition. Counted from the
+// front they are, counted from the end they are not. So a fault in one middle layer of 126 is seen
+// only as far as it breaks the rule that all others follow.
+//
+// The cost: one entry for each tensor that each node reads.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +42,14 @@ class Wiring {
     std::string name;
     auto operator<=>(const Source&) const = default;
   };
-  // One slot: an argument of a leaf.
+  // One slot: an argument of a leaf. All repetitions of the leaf share it; its tensors in a list do
+  // too.
   struct Slot {
     uint32_t leaf, argument;
     auto operator<=>(const Slot&) const = default;
   };
-  // A reader's repetition, and its writer's.
+  // A reader's repetition, and its writer's. Both point into the Folded that the Wiring was made
+  // of.
   struct Read {
     const FoldedNode* reader;
     const FoldedNode* writer;  // nullptr of an input
