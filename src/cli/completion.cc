@@ -32,6 +32,7 @@ Value value_of(const OptionText& option) {
   return option.value.empty() ? Value::none : Value::other;
 }
 
+// Of all groups, in the order of the help.
 std::vector<OptionText> all_options(const CLI::App& command) {
   std::vector<OptionText> out;
   for (const std::string& group : groups_of(command))
@@ -75,6 +76,7 @@ std::string bash_pattern(const std::string& command, const OptionText& option) {
   return join(patterns, "|");
 }
 
+// One arm of a `case $command:$prev` for each option that takes a value.
 std::string bash_values(const CLI::App& command) {
   std::string out;
   for (const OptionText& option : all_options(command)) {
@@ -94,6 +96,7 @@ std::string bash_values(const CLI::App& command) {
   return out;
 }
 
+// What stands behind the last colon of a spec; a blank: a value that nobody can complete.
 std::string zsh_action(const OptionText& option) {
   switch (value_of(option)) {
     case Value::choices:
@@ -118,6 +121,7 @@ std::string zsh_option(const OptionText& option, const std::string& name) {
   return in_quotes(spec);
 }
 
+// Each name of an option is a spec of its own: zsh then offers both.
 std::string zsh_command(const CLI::App& command) {
   std::string out = "    " + command.get_name() + ") _arguments -s";
   for (const OptionText& option : all_options(command))
@@ -128,6 +132,7 @@ std::string zsh_command(const CLI::App& command) {
   return out + " ;;\n";
 }
 
+// -r: it takes a value; -f: and no file; -F: and a file.
 std::string fish_option(const CLI::App& command, const OptionText& option) {
   std::string out = "complete -c opguard -n '__opguard_in " + command.get_name() + "'";
   for (const std::string& name : option.names)

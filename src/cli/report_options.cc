@@ -1,3 +1,9 @@
+// Traps of CLI11 that are met here once for all commands:
+//
+//   --with a tree               a list takes all words behind it: allow_extra_args(false)
+//   --quiet=false               a flag's callback gets 0: a settings file's value is taken back
+//   --without x                 called for a settings file's values too: it clears first
+//   group ""                    hidden: --confirm, a former name, works and is not shown
 #include "cli/report_options.h"
 
 #include <algorithm>

@@ -76,6 +76,7 @@ Json built_in(CLI::Option& option, const OptionText& text) {
   return text.value == "N" ? number_or_words(value) : Json(value);
 }
 
+// count() is of the command line alone: what a settings file gave was cleared behind its callback.
 Shown shown_option(CLI::Option& option, const AppliedSettings& settings) {
   const OptionText text = text_of(option);
   Shown shown;
@@ -100,6 +101,7 @@ Shown shown_option(CLI::Option& option, const AppliedSettings& settings) {
   return shown;
 }
 
+// The program first, then the options in the order of the help, then the environment's variables.
 std::vector<Shown> everything(CLI::App& command, const AppliedSettings& settings,
                               const std::vector<std::string>& program) {
   std::vector<Shown> all;
@@ -129,6 +131,7 @@ std::vector<Shown> everything(CLI::App& command, const AppliedSettings& settings
   return all;
 }
 
+// "-" for nothing; a list as a, b; the program as a shell would take it.
 std::string value_text(const Shown& shown) {
   if (shown.value.is_null() || (shown.value.is_array() && shown.value.empty())) return "-";
   if (shown.value.is_string()) return shown.value;
@@ -140,6 +143,7 @@ std::string value_text(const Shown& shown) {
   return text;
 }
 
+//   pyproject.toml:3:1, as compilers say it
 std::string origin_text(const Shown& shown, const AppliedSettings& settings) {
   switch (shown.origin) {
     case ValueOrigin::built_in:
