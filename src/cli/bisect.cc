@@ -18,6 +18,7 @@
 namespace opguard {
 namespace {
 
+// Each needs --package, so that a slip is told and no revision is taken for a release.
 void add_release_options(CLI::App& command, BisectOptions& opt) {
   command
       .add_option("--package", opt.package,

@@ -148,6 +148,8 @@ std::string fish_option(const CLI::App& command, const OptionText& option) {
 
 }  // namespace
 
+// The word before the cursor decides first: behind an option with a value that value is completed.
+// Else options where the word begins with a dash, else files.
 std::string bash_completion(const CLI::App& app) {
   std::string values, words;
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -192,6 +194,7 @@ complete -o filenames -o bashdefault -F _opguard opguard opguard-instrument
 )";
 }
 
+// The file serves both uses: autoloaded from fpath, and sourced (the last line tells which).
 std::string zsh_completion(const CLI::App& app) {
   std::string names, cases;
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -234,6 +237,7 @@ if [[ $funcstack[1] == _opguard ]]; then _opguard "$@"; else compdef _opguard op
 )";
 }
 
+// A condition in front of each line (-n) says whose option it is: fish has no table of commands.
 std::string fish_completion(const CLI::App& app) {
   std::string out = R"(# Fish completion of opguard, made by `opguard completion fish`.
 # Behind -- the program stands.

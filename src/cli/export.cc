@@ -4,7 +4,7 @@
 // user's, from the tables that opguard.read_log makes.
 //
 //   opguard export run_a/log -o records.parquet        one file
-//   opguard export run_a/log --dataset runs            files by run, rank and step, beside other runs'
+//   opguard export run_a/log --dataset runs            by run, rank and step, beside other runs
 //
 // Counterexample: --format csv is `dump`. It needs no interpreter.
 //

@@ -58,6 +58,7 @@ bool is_folder(const std::string& word) {
 }
 
 // Trees that a command takes: `diff` two, others one for each argument.
+// Words beyond that number cannot be arguments.
 size_t trees_of(const CLI::App& command) {
   size_t count = 0;
   for (const OptionText& positional : positionals_of(command))

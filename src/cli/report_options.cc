@@ -89,6 +89,7 @@ void add_talk_options(CLI::App& command) {
       ->excludes(quiet);
 }
 
+// Trap: default_str() is for the help; what holds is ReportOptions::read as it is built.
 void add_read_option(CLI::App& command, ReportOptions& options) {
   command
       .add_option_function<std::string>(

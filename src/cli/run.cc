@@ -72,6 +72,8 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->add_option("--first-step", opt->first_step,
                    "The program resumes: its first step is step N of the job [0]")
       ->type_name("N");
+  // A ring writes its own folders when a watcher says so: --keep and --upload are of logs that are
+  // written as they grow.
   CLI::Option* ring = command
                           ->add_option("--ring", opt->ring,
                                        "Keep the last K steps in memory, and write them when a "

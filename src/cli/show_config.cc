@@ -42,12 +42,14 @@ struct Shown {
   std::string variable;  // of the environment
 };
 
+// "3" is a number; "20GB" and what has more than 18 digits stay words.
 Json number_or_words(const std::string& text) {
   const bool digits = !text.empty() && text.size() < 19 &&
                       text.find_first_not_of("0123456789") == std::string::npos;
   return digits ? Json(std::stoull(text)) : Json(text);
 }
 
+// A flag is true where it was given, unless as --flag=false.
 Json as_value(const OptionText& option, const std::vector<std::string>& values) {
   if (option.value.empty()) return !values.empty() && values.back() != "false";
   if (option.repeatable) return values;
@@ -159,6 +161,7 @@ std::string origin_text(const Shown& shown, const AppliedSettings& settings) {
   return "";
 }
 
+// Three columns. A value wider than kWidest moves its own origin and no other line's.
 std::string as_text(const std::vector<Shown>& all, const AppliedSettings& settings) {
   constexpr size_t kWidest = 40;  // beyond it a value pushes its origin to the right
   size_t names = 0, values = 0;
@@ -176,6 +179,7 @@ std::string as_text(const std::vector<Shown>& all, const AppliedSettings& settin
   return out;
 }
 
+// `from` is one of four words; file, line and column only where a settings file says it.
 std::string as_json(const std::vector<Shown>& all, const AppliedSettings& settings) {
   constexpr const char* kOrigins[] = {"default", "file", "environment", "command line"};
   Json json = identity_json(identity_now());
@@ -196,6 +200,7 @@ std::string as_json(const std::vector<Shown>& all, const AppliedSettings& settin
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// `opguard man` has none, and gets no --show-config.
 bool has_options(const CLI::App& command) {
   const auto options = command.get_options();
   return std::any_of(options.begin(), options.end(), [&](const CLI::Option* option) {

@@ -1,6 +1,5 @@
 // Only what must be there before the program starts is read: each log's index of steps, and the
-// header of one log. The events themselves are compared step by step in the program
-// (OPGUARD_AGAINST).
+// header of one log. The steps themselves are compared in the program (OPGUARD_AGAINST).
 #include "session/earlier_run.h"
 
 #include <vector>

@@ -92,8 +92,7 @@ std::string kept_json(const Json& json) {
 
 }  // namespace
 
-// The logs are moved first: they are the largest, and where the disk is full nothing else is worth
-// writing.
+// The logs are moved first: without them nothing else is worth writing.
 llvm::Error keep_run(const RecordedSide& recorded, const KeepOptions& options) {
   const std::string& folder = options.folder;
   const std::string log = folder + "/log";

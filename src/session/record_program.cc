@@ -1,5 +1,5 @@
 // The order matters: all that can be refused is refused before the program starts, since it may run
-// for days. Behind the run nothing is an error that could be a warning, since the log is paid for.
+// for days. Behind the run most of what goes wrong is a warning, since the log is paid for.
 //
 //   opguard run --log run_a --steps 10..20 -- python train.py
 //

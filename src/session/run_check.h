@@ -13,8 +13,8 @@
 // has one such folder for all of its runs.
 //
 // The cost of a bit-exact check: a traced run and a guarded one, and what it is compared with. That
-// is kept by commit (default-path), or is one more guarded run (replay), or another program's two
-// (resume).
+// is kept by commit (default-path), or is one more guarded run (replay), or `first` and two runs of
+// `then` (resume).
 #pragma once
 
 #include <map>

@@ -4,8 +4,6 @@
 //   run_b/proof_2/output.txt    what the program printed
 //   run_b/proof_2/steps         optimizer steps so far, for the line of progress
 //   run_b/proof_2/peak_bytes    the most memory that one process of it held
-//
-// They stand outside of the logs, so that a folder of logs holds nothing but what load_run() reads.
 #include "session/side.h"
 
 #include <cstdio>
