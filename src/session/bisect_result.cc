@@ -98,7 +98,7 @@ std::string place_line(const char* side, const Json& place) {
   return line + "\n" + (text.empty() ? "" : "        " + text + "\n");
 }
 
-// Read from diff's JSON report, the one thing that its process leaves.
+// Read from diff's JSON report: `diff` has run in another process.
 std::string naming_text(const Subjects& subjects, const Naming& naming) {
   std::string text = "  against " + std::string(naming.parent ? "its parent " : "the reference ") +
                      name_of_id(subjects, naming.with) + ": ";

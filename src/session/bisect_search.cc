@@ -46,8 +46,7 @@ class CommitSet {
   std::vector<uint64_t> words_;
 };
 
-// Each with itself.
-// By commit.
+// By commit: its ancestors, and itself.
 std::vector<CommitSet> ancestors_of(const CommitParents& parents) {
   std::vector<CommitSet> all;
   all.reserve(parents.size());

@@ -61,7 +61,8 @@ llvm::Expected<Subjects> commits_between(const BisectOptions& options, const std
   return found;
 }
 
-// The interpreter that has the program's packages: --python, else the command's own, else python3.
+// The interpreter that has the program's packages: BisectOptions::python, else the command's own,
+// else python3.
 std::string interpreter_of(const BisectOptions& options) {
   if (!options.python.empty()) return options.python;
   const std::string first = options.command.empty() ? "" : options.command.front();

@@ -1,7 +1,7 @@
 // A run under observation leaves a file of facts for each process; two runs are two folders, and
 // judge_determinism() makes findings of both. The second run is optional at three places: --once,
-// an operator that has already stopped the first, and a second run that fails. Each of them is
-// told, since findings that need two runs are missing then.
+// an operator that has already stopped the first, and a second run that fails. The summary says
+// then that the program was seen once, since findings that need two runs are missing.
 //
 // Counterexample: a program that loads what its first run has written. The second begins elsewhere,
 // so the two are not compared.

@@ -1,6 +1,6 @@
-// Rows are visited 1,024 at a time and written in pieces of some 64 KiB, so memory does not grow
-// with the log's length. Each distinct text is escaped once, when the table is opened, and not once
-// a row. A boundary's name stands in as many rows as it has records.
+// Rows are visited 1,024 at a time and written in pieces of some 64 KiB. So the lines take no
+// memory that grows with the log. Each distinct text is escaped once, when the table is opened, and
+// not once a row. A boundary's name stands in as many rows as it has records.
 //
 // Counterexample: `| head`. The sink says that it takes no more, and the rest is not visited.
 #include "session/dump_table.h"

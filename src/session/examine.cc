@@ -1,6 +1,6 @@
 // How the budget goes, with --prove-runs 3:
 //
-//   the pivot's text is one and the same in both    text gets 1; if it heals nothing, values get 2
+//   a hunk elsewhere may be behind it               text gets 1; if it heals nothing, values get 2
 //   no tensor's value decided it                    text gets 3
 //   no hunk can be behind it                        values get 3
 //   values prove nothing, and 1 is left             the operator's own text gets it
@@ -90,8 +90,8 @@ class Driller {
   Drill nothing_;
 };
 
-// What values have left open, and of `most` runs may still be asked. None of a run that does not
-// repeat itself.
+// How many of `most` runs are left for text, where values have proven nothing. 0 for a run that
+// does not repeat itself.
 uint32_t runs_left(const std::optional<ProofReport>& proof, uint32_t most) {
   if (!proof || proof->state != ProofState::indicated) return 0;
   if (proof->repetition && proof->repetition->unrepeated) return 0;

@@ -57,8 +57,8 @@ std::optional<Location> location(const ExchangePart& part, int side) {
   return at;
 }
 
-// The first to be named, or where what it took or left has gone.
-// A part that lies on the other side alone has no line here to name.
+// The first suspect that has lines on this side. Without one it is the first part, which may have
+// lines on the other side alone.
 const ExchangePart& first_with_lines(const std::vector<ExchangePart>& parts, int side) {
   const auto at = std::find_if(parts.begin(), parts.end(), [&](const ExchangePart& part) {
     return part.suspect && part.count[side] > 0;

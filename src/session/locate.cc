@@ -1,6 +1,5 @@
-// The two matches are the same function on more sites. It is run again with all that was found, and
-// never on the new sites alone. So a boundary that was found at first can still go to a better
-// place.
+// match_sites() runs twice: on the sites of the plan's files, then on these and all that was found
+// elsewhere. So a boundary that was found at first can still go to a better place.
 //
 // Sites of the files that the plan does not name are parsed for a question (matcher/search.h) and
 // forgotten where they do not answer it. Where no boundary is lost there is no question: the other

@@ -46,7 +46,7 @@ std::string steps_text(const Trace& trace) {
          (most == 1 ? " micro-batch each" : " micro-batches each");
 }
 
-// Shares are of activities that compute; what an import did is not asked for.
+// Shares are of activities that compute. Of places without a probe those of imports are left out.
 void print_coverage(const Plan& plan) {
   std::printf("coverage: %s of %llu activities that compute belong to a boundary",
               share(plan.attributed(), plan.activities()).c_str(), Count(plan.activities()));

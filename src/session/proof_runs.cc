@@ -76,8 +76,7 @@ ProofReason ProofRuns::write_a(const std::set<std::string>& lines) {
   return {};
 }
 
-// Both must hold: the re-run read and left at this event what the run did, and it wrote a file of
-// it.
+// Both must hold: the re-run left at this event what the run had left, and it wrote a file of it.
 ProofReason ProofRuns::missing(const Put& put) const {
   const Repeat repeat = repeated_a_->repeats(run(0), put.a);
   if (repeat != Repeat::same)

@@ -62,8 +62,8 @@ std::string plan_tree(const std::string& plan) {
   return repository.empty() ? folder : repository;
 }
 
-// 0, or the exit code after it has been said that the library is none. None is no error where none
-// was named.
+// 0, or the exit code once it was said that `library` is no libz3. To find no solver is an error
+// only where one was named.
 int find_solver(const std::string& library, std::unique_ptr<proving::Solver>& solver) {
   if (library != "none") solver = proving::Solver::find(library);
   return solver || library.empty() || library == "none"

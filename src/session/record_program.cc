@@ -342,7 +342,6 @@ int record_program(RecordOptions opt) {
   launched.environment.emplace_back("OPGUARD_TREE", fs::current_path().string());
   launched.environment.emplace_back("OPGUARD_MODE", opt.mode);
   launched.environment.emplace_back("OPGUARD_TRUSTED", opt.trusted);
-  // Empty values take a variable away: what a surrounding run has set is not this run's.
   launched.environment.emplace_back("OPGUARD_TRACE", "");
   launched.environment.emplace_back("OPGUARD_CAPTURE", lines(opt.captures));
   launched.environment.emplace_back("OPGUARD_TRANSPLANT", lines(opt.transplants));

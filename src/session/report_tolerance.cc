@@ -4,7 +4,7 @@
 //   a side without sketches         it was not recorded in mode sketch
 //   a hole, or a log cut short      a missing tensor would pass for an equal one
 //   a side with jitter              its distance is noise; only the noise runs may have it
-//   a reference of other pieces      it was recorded for another candidate, as the digests say
+//   a reference of other pieces     it was recorded for another candidate, as the digests say
 #include <memory>
 #include <utility>
 

@@ -136,7 +136,8 @@ int report_verdict(const std::string& dir_a, const std::string& dir_b, const Cov
   return code ? *code : fail(llvm::toString(code.takeError()));
 }
 
-// The exit code: kNo what was found, kCouldNotTell where a check could not be made.
+// The exit code: kNo where something was found, kCouldNotTell where the log could not have shown
+// it.
 int report_single(const std::string& dir, const ReportOptions& options) {
   for (const std::string& path : {options.html, options.perfetto, options.sarif})
     if (!path.empty()) return fail(path + ": only --json and the terminal tell of one run alone");

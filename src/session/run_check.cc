@@ -2,7 +2,7 @@
 //
 //   recorded_       this call      command, packages, control: replay and canaries share one
 //   bases_          this call      check and commit
-//   .opguard/bases  for ever       a note with the id of the kept run, by the same key
+//   .opguard/bases  every call     a note with the id of the kept run, by the same key
 //
 // A base whose kept run is gone or damaged is made again without a word: it is a cache.
 //

@@ -1,4 +1,4 @@
-// Copying is by kind of entry, and each kind errs on the side of leaving the user's tree alone:
+// Copying is by kind of entry:
 //
 //   model.py          copied, with its time, so that byte code of it stays valid
 //   data -> /mnt/d    copied as a link: what the program writes there is shared
