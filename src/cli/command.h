@@ -8,12 +8,12 @@
 //     run = [opt] { return digest_logs(*opt); };            behind it: the command's work
 //   });
 //
-// What an option is called says how its value is completed (completion.cc) and whether a settings
-// file may give it (settings.cc). The brackets at the end of its sentence are what --show-config
-// prints as the default.
+// The name of an option's value (FILE, DIR, N) says how it is completed (completion.cc). The
+// option's own name says whether a settings file may give it (settings.cc). The brackets at the end
+// of its sentence are what --show-config prints as the default.
 //
-// Counterexample: work in the callback. It would run before the command line is known to be right,
-// and under --show-config too.
+// Counterexample: work in the callback. It would run inside of the parse, where nothing but a
+// mistake of the command line may be thrown.
 #pragma once
 
 #include <functional>
