@@ -1,3 +1,16 @@
+// opguard align: five questions about logs, told apart by their options.
+//
+//   align A B                            a verdict of two runs
+//   align --single A                     of one run: recomputed forwards, overwritten memory
+//   align A B --tolerance --noise N      within the rounding that N shows
+//   align A B --part 3/8 -o p3.json      what some of the ranks tell; --merge joins such parts
+//   align A B --on ray                   parts and their verdict at once, by workers
+//
+// What excludes what is CLI11's to tell, where it is plain (--single beside DIR_A). Where a reason
+// is needed it is told in the callback, with what to do instead.
+//
+// Counterexample: a proof. A log does not say how its program is run, so --prove-runs demands both
+// commands and is 0 if nobody asks; `diff` knows them.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -98,6 +111,7 @@ void add_align(CLI::App& app, Pipeline& run) {
       return parts->part.empty() ? align_logs(*opt) : align_part(*parts);
     };
     const std::vector<std::string>& noise = opt->tolerance.noise;
+    // --python is of helpers alone: without one it would be ignored, so it is refused.
     const bool remote = is_url(opt->single) || is_url(opt->dir_a) || is_url(opt->dir_b) ||
                         std::any_of(noise.begin(), noise.end(), is_url);
     if (python->count() > 0 && parts->on.empty() && !remote)

@@ -1,3 +1,12 @@
+// opguard bisect: two searches under one name. Without --package the words are revisions, with it
+// releases, and the options of one mean nothing to the other (needs("--package")).
+//
+//   opguard bisect v1.2 HEAD -- python train.py                      GOOD BAD
+//   opguard bisect v1.2..HEAD -- python train.py                     the same
+//   opguard bisect --package einops 0.6.1..0.8.0 -- python run.py
+//
+// Counterexample: --package-python is not --python. It is the program's interpreter, not one of a
+// helper's.
 #include "session/bisect.h"
 
 #include <memory>
@@ -9,6 +18,7 @@
 namespace opguard {
 namespace {
 
+// Each needs --package, so that a slip is told and no revision is taken for a release.
 void add_release_options(CLI::App& command, BisectOptions& opt) {
   command
       .add_option("--package", opt.package,

@@ -1,3 +1,10 @@
+// opguard certify: the program may stand on the command line, or in the table [certify] of the
+// settings file. So no `--` is demanded here; certify() says what is missing once it has read the
+// file.
+//
+//   opguard certify                                        all checks of the repository
+//   opguard certify replay                                 one of them, by its name
+//   opguard certify --update canaries --reason "..."       what is there now is what is recorded
 #include "session/certify.h"
 
 #include <memory>

@@ -1,3 +1,10 @@
+// opguard check: a folder of logs or a program, one of the two and not both.
+//
+//   opguard check logs/run7                  what was recorded with --observe
+//   opguard check -- python train.py         traced, given probes, recorded, checked
+//
+// --steps is of the log that is looked at. A program that is run is recorded from its first step to
+// its last.
 #include "session/check.h"
 
 #include <memory>

@@ -91,8 +91,10 @@ int parse_and_run(CLI::App& app, const CLI::App& all, const Pipeline& run, int a
     if (!applied) return kCouldNotTell;
     settings = std::move(*applied);
   }
+  // Of the command line alone: --show-config says from where the program is.
   const std::vector<std::string> own_words = words();
   if (words().empty()) words() = settings.program;
+  // A question about the options is answered though the program or a tree is missing.
   if (shows) demand_nothing(*command);
   try {
     app.parse(argc, argv);
@@ -132,6 +134,7 @@ int run_app(CLI::App& app, const Pipeline& run, int argc, char** argv, const CLI
   char** end = std::find(argv, argv + argc, std::string_view("--"));
   dashes = end != argv + argc;
   if (dashes) words().assign(end + 1, argv + argc);
+  // Before anything is written: `ulimit -f` becomes an error of that write.
   fail_at_file_size_limit();
   add_show_config(app);
   const int code = parse_and_run(app, all ? *all : app, run, static_cast<int>(end - argv), argv);

@@ -1,4 +1,19 @@
 // cli/command.h: a command of the tool: its options, and the pipeline it runs.
+//
+//   auto opt = std::make_shared<DigestOptions>();           lives as long as the callback below
+//   CLI::App* command = app.add_subcommand("digest", ...);
+//   describe(*command, {"", {"opguard digest run_a"}});     usage and examples (help_text.h)
+//   command->add_option("DIR", opt->dir_a, "One sentence, no full stop [what is built in]")
+//   command->callback([opt, &run] {                         in the parse: what options demand
+//     run = [opt] { return digest_logs(*opt); };            behind it: the command's work
+//   });
+//
+// The name of an option's value (FILE, DIR, N) says how it is completed (completion.cc). The
+// option's own name says whether a settings file may give it (settings.cc). The brackets at the end
+// of its sentence are what --show-config prints as the default.
+//
+// Counterexample: work in the callback. It would run inside of the parse, where nothing but a
+// mistake of the command line may be thrown.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,11 @@
 // opguard compare A.safetensors B.safetensors [--json FILE]
+//
+// Two files that --capture has written, or any two of that format. No log and no run is needed, so
+// the whole command is here and not in src/session. How far tensors differ is measured in
+// src/tensor.
+//
+// Counterexample: two folders of captures. Which file belongs to which is a question of pairing
+// events: `align`.
 #include <cstdio>
 #include <memory>
 

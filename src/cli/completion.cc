@@ -32,6 +32,7 @@ Value value_of(const OptionText& option) {
   return option.value.empty() ? Value::none : Value::other;
 }
 
+// Of all groups, in the order of the help.
 std::vector<OptionText> all_options(const CLI::App& command) {
   std::vector<OptionText> out;
   for (const std::string& group : groups_of(command))
@@ -75,6 +76,7 @@ std::string bash_pattern(const std::string& command, const OptionText& option) {
   return join(patterns, "|");
 }
 
+// One arm of a `case $command:$prev` for each option that takes a value.
 std::string bash_values(const CLI::App& command) {
   std::string out;
   for (const OptionText& option : all_options(command)) {
@@ -94,6 +96,7 @@ std::string bash_values(const CLI::App& command) {
   return out;
 }
 
+// What stands behind the last colon of a spec; a blank: a value that nobody can complete.
 std::string zsh_action(const OptionText& option) {
   switch (value_of(option)) {
     case Value::choices:
@@ -118,6 +121,7 @@ std::string zsh_option(const OptionText& option, const std::string& name) {
   return in_quotes(spec);
 }
 
+// Each name of an option is a spec of its own: zsh then offers both.
 std::string zsh_command(const CLI::App& command) {
   std::string out = "    " + command.get_name() + ") _arguments -s";
   for (const OptionText& option : all_options(command))
@@ -128,6 +132,7 @@ std::string zsh_command(const CLI::App& command) {
   return out + " ;;\n";
 }
 
+// -r: it takes a value; -f: and no file; -F: and a file.
 std::string fish_option(const CLI::App& command, const OptionText& option) {
   std::string out = "complete -c opguard -n '__opguard_in " + command.get_name() + "'";
   for (const std::string& name : option.names)
@@ -143,6 +148,8 @@ std::string fish_option(const CLI::App& command, const OptionText& option) {
 
 }  // namespace
 
+// The word before the cursor decides first: behind an option with a value that value is completed.
+// Else options where the word begins with a dash, else files.
 std::string bash_completion(const CLI::App& app) {
   std::string values, words;
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -187,6 +194,7 @@ complete -o filenames -o bashdefault -F _opguard opguard opguard-instrument
 )";
 }
 
+// The file serves both uses: autoloaded from fpath, and sourced (the last line tells which).
 std::string zsh_completion(const CLI::App& app) {
   std::string names, cases;
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -229,6 +237,7 @@ if [[ $funcstack[1] == _opguard ]]; then _opguard "$@"; else compdef _opguard op
 )";
 }
 
+// A condition in front of each line (-n) says whose option it is: fish has no table of commands.
 std::string fish_completion(const CLI::App& app) {
   std::string out = R"(# Fish completion of opguard, made by `opguard completion fish`.
 # Behind -- the program stands.

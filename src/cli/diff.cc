@@ -1,3 +1,14 @@
+// opguard diff: the trees, the program, and how much to prove.
+//
+//   opguard diff good/ bad/ -- python train.py                 two trees, one command
+//   opguard diff --git v1.2..HEAD -- python train.py           two revisions
+//   opguard diff . . --run-a "A" --run-b "B"                   one tree, two commands; no `--` then
+//
+// Beside --tolerance, rules and proofs mean nothing, and beside --simulate proofs do not. On the
+// command line they are noted so; those of a settings file are passed over.
+//
+// Counterexample: --simulate beside --tolerance. Both ask what the arithmetic does, by different
+// runs.
 #include <memory>
 
 #include "cli/command.h"

@@ -1,3 +1,9 @@
+// opguard digest: one run in one number, or the first step in which two runs part.
+//
+//   opguard digest run_a --step 37       tell the number to whoever has run_b
+//   opguard digest run_a run_b           both are here: which step, and what of it
+//
+// --step is of one run. With two, the step is what is looked for.
 #include <memory>
 #include <string>
 
@@ -26,6 +32,8 @@ void add_digest(CLI::App& app, Pipeline& run) {
           "Of the steps up to this one alone: two who tell each other the numbers find the "
           "step in which their runs part, and no log is sent")
       ->type_name("N")
+      // Nine digits at most, so that the number fits; CLI11 alone would take "-1" for a very large
+      // one.
       ->check([](const std::string& text) {
         const bool is_number =
             text.find_first_not_of("0123456789") == text.npos && text.size() < 10;

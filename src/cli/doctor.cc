@@ -1,3 +1,10 @@
+// opguard doctor: two questions under one name, told apart by the last word behind `--`.
+//
+//   opguard doctor                           the first of python and python3: what works
+//   opguard doctor -- .venv/bin/python       this interpreter: what works
+//   opguard doctor -- python train.py        this program: what holds its determinism
+//
+// The other options are of a program; they mean nothing to an interpreter, and are not refused.
 #include "session/doctor.h"
 
 #include <memory>

@@ -1,3 +1,13 @@
+// opguard dump: what is printed is chosen by its kind (a log, a folder, a plan, traces), and then
+// by options that only logs have.
+//
+//   opguard dump run_a/log --boundary 'train.*' --step 0-2 --rank 1
+//   opguard dump run_a/log --format csv --events --limit 100
+//
+// Numbers are read from text here. Trap: a check of CLI11 is where --step and --limit are stored,
+// since a check can complain in its own words.
+//
+// Counterexample: --step 3..5, as `run --steps` has it. Here a range is 3-5.
 #include <algorithm>
 #include <memory>
 #include <string>

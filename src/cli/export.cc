@@ -2,6 +2,13 @@
 //
 // There is no Parquet library for C++ in Debian: pyarrow writes the files, in an interpreter of the
 // user's, from the tables that opguard.read_log makes.
+//
+//   opguard export run_a/log -o records.parquet        one file
+//   opguard export run_a/log --dataset runs            by run, rank and step, beside other runs
+//
+// Counterexample: --format csv is `dump`. It needs no interpreter.
+//
+// The cost: of a log in object storage every byte is brought here.
 #include <cstdio>
 #include <filesystem>
 #include <memory>

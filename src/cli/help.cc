@@ -1,4 +1,11 @@
 // opguard help [TOPIC]: a command's help, or a page of docs/.
+//
+//   opguard help                  all commands, and the topics
+//   opguard help diff             the same as opguard diff --help
+//   opguard help determinism      docs/guide/determinism.md, as Markdown
+//   opguard help noise            the command first, the page behind it
+//
+// Pages are part of the program (pages.h), so the help is of the very version that is installed.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -18,6 +25,7 @@ std::vector<std::string> topics() {
   return names;
 }
 
+// Commas between, two blanks before, at most 100 columns.
 std::string list(const std::vector<std::string>& names) {
   constexpr size_t kColumns = 100;
   std::string out, line;

@@ -60,6 +60,7 @@ std::string entry(const std::string& left, const std::string& right) {
   return out + "\n";
 }
 
+//   -o, --output FILE           Write the rules to this file, for --ignore-file
 std::string option_line(const OptionText& option) {
   std::string left;
   for (const std::string& name : option.names) left += (left.empty() ? "" : ", ") + name;
@@ -70,6 +71,8 @@ std::string option_line(const OptionText& option) {
 class HelpFormat : public CLI::FormatterBase {
  public:
   explicit HelpFormat(const CLI::App* app, HelpText text) : app(app), text(std::move(text)) {}
+  // Usage, sentence, commands, arguments, options by group, examples, footer: each only where there
+  // is some.
   std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
     std::string out = usage_of(*app) + "\n\n" + app->get_description();
     out += out.back() == '.' ? "\n" : ".\n";
@@ -112,6 +115,7 @@ std::string full_name(const CLI::App& command) {
   return (parent ? full_name(*parent) + " " : "") + command.get_name();
 }
 
+//   Usage: opguard preflight [OPTIONS] --output FILE -- CMD      what is required is named
 std::string usage_of(const CLI::App& command) {
   std::string out = "Usage: " + full_name(command);
   if (!command.get_subcommands({}).empty()) return out + " COMMAND ...";

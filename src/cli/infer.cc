@@ -1,3 +1,10 @@
+// opguard infer: logs of good runs, by their folders alone or with their program's name.
+//
+//   opguard infer logs/a logs/b -o invariants.json
+//   opguard infer --program bert=logs/a --program gpt=logs/b -o invariants.json
+//
+// A log without a name is of the program that its command and its folder tell. Counterexample: the
+// same script in two folders. These are two programs, unless --program says that they are one.
 #include "session/infer.h"
 
 #include <memory>

@@ -1,3 +1,13 @@
+// opguard instrument, and the program opguard-instrument: the same options added to two Apps.
+//
+//   instrument TREE -- CMD               a traced run says what to wrap
+//   instrument TREE --plan plan.json     a plan does
+//   instrument TREE --strip --apply      every probe out
+//   instrument TREE --verify -- CMD      does a probe change a bit
+//   instrument --check-stripped FILES    do any still carry probes: for a hook before a commit
+//
+// --check-stripped takes its paths as values, as a hook gives them. A word that was taken for TREE
+// is then one more of them.
 #include <memory>
 
 #include "cli/command.h"

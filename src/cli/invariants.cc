@@ -1,3 +1,10 @@
+// opguard invariants FILE list|show|mute|merge: the one command with commands of its own.
+//
+//   opguard invariants builtin show b23a
+//   opguard invariants rules.json mute 3f9c --because 'own optimizer'
+//
+// Which of them was named is stored by its callback. The work is the outer command's, and runs
+// behind the parse.
 #include <memory>
 
 #include "cli/command.h"

@@ -1,3 +1,5 @@
+// Everything that comes from the App passes roff(). A sentence may begin with a dot, and hyphens of
+// options must stay hyphens when they are copied from the page.
 #include "cli/man_page.h"
 
 #include <string_view>
@@ -26,6 +28,7 @@ std::string roff(std::string_view text) {
   return out;
 }
 
+// A term, and what it means below it.
 std::string man_entry(const std::string& term, const std::string& text) {
   return ".TP\n" + term + "\n" + roff(text) + "\n";
 }
@@ -38,6 +41,7 @@ std::string option_entry(const OptionText& option) {
   return man_entry(term, option.text + (option.required ? " (required)." : "."));
 }
 
+// Groups of options are one list here; the terminal's help shows them apart.
 std::string command_section(const CLI::App& command) {
   const std::string usage = usage_of(command);
   std::string out = ".SS " + roff(full_name(command)) + "\n.B " +

@@ -1,3 +1,9 @@
+// opguard match: the boundaries of a plan, looked for in another tree. It reads the tree as it lies
+// there; a package of --with is not among its options.
+//
+//   opguard match --plan plan.json other/                            each boundary in a line
+//   opguard match --plan plan.json other/ --json -                   for programs, on stdout
+//   opguard match --plan plan.json other/ --explain model.mul:77ab   why this one did or did not
 #include <memory>
 
 #include "cli/command.h"

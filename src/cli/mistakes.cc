@@ -28,6 +28,7 @@ const CLI::App& command_of(const CLI::App& app) {
   return parsed.empty() ? app : *parsed.front();
 }
 
+// All that the help shows; what is hidden is never suggested.
 std::vector<std::string> option_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const std::string& group : groups_of(command))
@@ -50,12 +51,14 @@ std::vector<std::string> plain_words(const CLI::App& command) {
   return words;
 }
 
+// `diff good bad`: `bad` may be a folder and a program of PATH.
 bool is_folder(const std::string& word) {
   std::error_code error;
   return std::filesystem::is_directory(word, error);
 }
 
 // Trees that a command takes: `diff` two, others one for each argument.
+// Words beyond that number cannot be arguments.
 size_t trees_of(const CLI::App& command) {
   size_t count = 0;
   for (const OptionText& positional : positionals_of(command))
@@ -65,6 +68,7 @@ size_t trees_of(const CLI::App& command) {
 
 }  // namespace
 
+// Before the parse: CLI11 would tell of the words behind it.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   const auto commands = app.get_subcommands({});
   std::vector<std::string> names;
@@ -79,6 +83,8 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   return "";
 }
 
+// The first word that PATH has; else the first that is one too many. Trees come before a program,
+// so a word that is no folder is taken before one that is.
 std::string program_among(const CLI::App& command) {
   const std::vector<std::string> words = plain_words(command);
   for (const std::string& word : words)

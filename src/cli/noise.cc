@@ -1,3 +1,9 @@
+// opguard noise: at least two runs of one tree, and rules for what differs between them.
+//
+//   opguard noise . -o noise.rules -- python train.py --steps 3
+//   opguard diff good/ bad/ --ignore-file noise.rules -- python train.py --steps 3
+//
+// Its --ignore options are those of `diff`: what is known already is not found a second time.
 #include <memory>
 
 #include "cli/command.h"

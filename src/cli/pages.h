@@ -1,4 +1,9 @@
 // cli/pages.h: the pages of docs/, part of the program: a wheel holds no docs folder.
+//
+//   docs/formats/json.md     topic "json", whatever folder it lies in
+//   README.md, index.md      no topic: they say nothing that stands alone
+//
+// embed_pages.cmake makes the source of pages(); a page that changed makes it anew.
 #pragma once
 
 #include <string>

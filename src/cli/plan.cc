@@ -1,4 +1,13 @@
 // opguard plan: sources alone -> a plan of every operator a template names. Runs nothing.
+//
+//   opguard plan --static . -o plan.json                    all files of the tree
+//   opguard plan --static . -o plan.json --only model.py    boundaries of one file
+//
+// Counterexample: an operator that no template names. Only a run tells that a call dispatches one
+// (`preflight`); --all-calls takes every call instead, and most of them are none.
+//
+// The cost: every file is parsed; with --only the whole tree is, for what reads like one of the
+// boundaries.
 #include <cstdio>
 #include <memory>
 #include <set>

@@ -1,3 +1,10 @@
+// opguard preflight: the program is run once under the tracer, and its plan is kept, to be
+// committed.
+//
+//   opguard preflight -o plan.json -- python train.py --steps 3
+//   opguard-instrument . --plan plan.json --apply
+//
+// Counterexample: `diff`, `noise` and `record` trace by themselves and take no plan.
 #include <memory>
 
 #include "cli/command.h"

@@ -1,4 +1,9 @@
 // One program with two names. `opguard-instrument ...` is `opguard instrument ...`.
+//
+// The second name has one command and no subcommands. Its settings file may still speak of the
+// others, so all commands are declared beside it (`all`), and none of them is parsed.
+//
+// Counterexample: a program without an argv[0]. It is opguard.
 #include "cli/program.h"
 
 #include <string_view>

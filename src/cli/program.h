@@ -1,4 +1,5 @@
-// cli/program.h: the program under both its names, as a function: CLI11's header costs main.cc seven seconds otherwise.
+// cli/program.h: the program under both its names, as a function: CLI11's header costs main.cc
+// seven seconds otherwise.
 #pragma once
 
 namespace opguard {

@@ -1,3 +1,12 @@
+// opguard prove: a plan, a folder that was captured before, or the rules themselves.
+//
+//   opguard prove plan.py                     captured and checked
+//   opguard prove plan.py --full              and compared with the program at the plan's own FULL
+//   opguard prove --captured kept/            nothing runs
+//   opguard prove --rules                     what operators mean, against torch
+//
+// Two options mean something without a value: --full is the plan's FULL, --accept-extent-1 any
+// input. So what counts is whether they were given (count), and not what their string holds.
 #include <memory>
 #include <set>
 #include <sstream>

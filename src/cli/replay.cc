@@ -1,3 +1,10 @@
+// opguard replay: the command that makes the stretch again, or the logs of a replay made elsewhere;
+// one of the two and not both.
+//
+//   opguard replay logs/job --first-step 1200 -- torchrun ... train.py --resume step1200.pt
+//   opguard replay logs/job --replayed logs/elsewhere
+//
+// Mode, steps and seed have no option here: they are the job's, as its logs say.
 #include "session/replay.h"
 
 #include <memory>

@@ -1,3 +1,9 @@
+// Traps of CLI11 that are met here once for all commands:
+//
+//   --with a tree               a list takes all words behind it: allow_extra_args(false)
+//   --quiet=false               a flag's callback gets 0: a settings file's value is taken back
+//   --without x                 called for a settings file's values too: it clears first
+//   group ""                    hidden: --confirm, a former name, works and is not shown
 #include "cli/report_options.h"
 
 #include <algorithm>
@@ -83,6 +89,7 @@ void add_talk_options(CLI::App& command) {
       ->excludes(quiet);
 }
 
+// Trap: default_str() is for the help; what holds is ReportOptions::read as it is built.
 void add_read_option(CLI::App& command, ReportOptions& options) {
   command
       .add_option_function<std::string>(

@@ -1,4 +1,13 @@
 // cli/report_options.h: the options that several commands share.
+//
+//   opguard align A B --html report.html --ignore-file noise.rules --read all
+//   opguard diff good/ bad/ --exclude "*_pb2.py" --no-prove --quiet -- python train.py
+//
+// Each function adds a few options that are always wanted together. So one name means one thing in
+// every command, and a settings file can give it to all of them (cli/settings.h).
+//
+// Counterexample: `--steps`. Of `diff` it says how many steps are traced, of `run` which are
+// recorded: each command has its own.
 #pragma once
 
 #include "CLI/CLI.hpp"

@@ -1,3 +1,16 @@
+// opguard run: the user's own run, recorded. Most options belong to one of these, and say so by
+// needs() and excludes():
+//
+//   what           --mode, --trusted, --capture, --transplant, --observe
+//   when           --steps, --from-step, --every, --first-step; or --ring with --on
+//   how much       --keep, or --upload with --spool
+//   against what   --against with --on-parting; --check with --on-violation
+//
+// What CLI11 cannot tell, record_program() does before the program starts. So it finds a selection
+// that cannot be parsed, or a window beside --against, which compares every step.
+//
+// Counterexample: probes. They are in the sources already (`opguard-instrument --apply`); this
+// command puts none in.
 #include <memory>
 
 #include "cli/command.h"
@@ -59,6 +72,8 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->add_option("--first-step", opt->first_step,
                    "The program resumes: its first step is step N of the job [0]")
       ->type_name("N");
+  // A ring writes its own folders when a watcher says so: --keep and --upload are of logs that are
+  // written as they grow.
   CLI::Option* ring = command
                           ->add_option("--ring", opt->ring,
                                        "Keep the last K steps in memory, and write them when a "
@@ -159,6 +174,8 @@ void add_run(CLI::App& app, Pipeline& run) {
     if (python->count() > 0 && opt->upload.empty() && !is_url(opt->against))
       throw CLI::ValidationError("--python", "nothing needs it: it is of logs in object storage");
     opt->command = program_words(*command);
+    // A mode that is given counts; without one that of the earlier run does, since its records are
+    // what this run is compared with.
     opt->mode_as_against = mode->empty();
     run = [opt] { return record_program(*opt); };
   });

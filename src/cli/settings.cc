@@ -56,6 +56,7 @@ const CLI::Option* named_option(const CLI::App& command, const std::string& key)
   return option && !option->get_group().empty() ? option : nullptr;
 }
 
+// Whether a settings file may give the command this key.
 bool has_key(const CLI::App& command, const std::string& key) {
   if (key == kCommandKey) return takes_program(command);
   return named_option(command, key) != nullptr && !of_one_run(command, key);
@@ -74,6 +75,7 @@ std::vector<const CLI::App*> commands_of(const CLI::App& all) {
   return commands;
 }
 
+// By what the help shows: no value is a flag, "N" a number.
 SettingKind kind_of(const CLI::Option& option) {
   const OptionText text = text_of(option);
   if (text.value.empty()) return SettingKind::flag;
@@ -102,6 +104,7 @@ Fault wrong_type(const CLI::App& command, const Setting& setting) {
           true};
 }
 
+// A key of the general table is checked by the first command that has it.
 Fault wrong_general(const std::vector<const CLI::App*>& commands, const Setting& setting) {
   const CLI::App& has = **std::find_if(commands.begin(), commands.end(),
                                        [&](const CLI::App* c) { return has_key(*c, setting.key); });
@@ -111,6 +114,7 @@ Fault wrong_general(const std::vector<const CLI::App*>& commands, const Setting&
 }
 
 // in: the commands whose options the setting's table may name.
+// In this order: the name is known; it is known and of one run; it is unknown, with a nearest one.
 Fault fault_of(const std::vector<const CLI::App*>& in, const Setting& setting) {
   std::vector<std::string> keys;
   for (const CLI::App* command : in) add_keys(*command, keys);
@@ -184,6 +188,7 @@ std::string set_option(CLI::Option& option, const Setting& setting) {
   return wrong;
 }
 
+// A string is for the shell, as `command = "cd src && python train.py"`.
 std::vector<std::string> program_of(const Setting& setting) {
   if (setting.kind != SettingKind::text) return setting.values;
   return {"/bin/sh", "-c", setting.values.front()};

@@ -21,6 +21,7 @@ namespace opguard {
 inline constexpr const char* kCommandKey = "command";
 
 struct AppliedSettings {
+  // None: there is no settings file.
   std::optional<SettingsFile> file;
   // By key; `exclude` for --exclude.
   std::map<std::string, Setting> values;

@@ -1,4 +1,6 @@
 // opguard completion SHELL, opguard man: files for the system, printed.
+//
+// They are asked of the App as it is when the command runs, so every command and option is in them.
 #include <cstdio>
 #include <memory>
 #include <string>

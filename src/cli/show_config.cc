@@ -42,12 +42,14 @@ struct Shown {
   std::string variable;  // of the environment
 };
 
+// "3" is a number; "20GB" and what has more than 18 digits stay words.
 Json number_or_words(const std::string& text) {
   const bool digits = !text.empty() && text.size() < 19 &&
                       text.find_first_not_of("0123456789") == std::string::npos;
   return digits ? Json(std::stoull(text)) : Json(text);
 }
 
+// A flag is true where it was given, unless as --flag=false.
 Json as_value(const OptionText& option, const std::vector<std::string>& values) {
   if (option.value.empty()) return !values.empty() && values.back() != "false";
   if (option.repeatable) return values;
@@ -76,6 +78,7 @@ Json built_in(CLI::Option& option, const OptionText& text) {
   return text.value == "N" ? number_or_words(value) : Json(value);
 }
 
+// count() is of the command line alone: what a settings file gave was cleared behind its callback.
 Shown shown_option(CLI::Option& option, const AppliedSettings& settings) {
   const OptionText text = text_of(option);
   Shown shown;
@@ -100,6 +103,7 @@ Shown shown_option(CLI::Option& option, const AppliedSettings& settings) {
   return shown;
 }
 
+// The program first, then the options in the order of the help, then the environment's variables.
 std::vector<Shown> everything(CLI::App& command, const AppliedSettings& settings,
                               const std::vector<std::string>& program) {
   std::vector<Shown> all;
@@ -129,6 +133,7 @@ std::vector<Shown> everything(CLI::App& command, const AppliedSettings& settings
   return all;
 }
 
+// "-" for nothing; a list as a, b; the program as a shell would take it.
 std::string value_text(const Shown& shown) {
   if (shown.value.is_null() || (shown.value.is_array() && shown.value.empty())) return "-";
   if (shown.value.is_string()) return shown.value;
@@ -140,6 +145,7 @@ std::string value_text(const Shown& shown) {
   return text;
 }
 
+//   pyproject.toml:3:1, as compilers say it
 std::string origin_text(const Shown& shown, const AppliedSettings& settings) {
   switch (shown.origin) {
     case ValueOrigin::built_in:
@@ -155,6 +161,7 @@ std::string origin_text(const Shown& shown, const AppliedSettings& settings) {
   return "";
 }
 
+// Three columns. A value wider than kWidest moves its own origin and no other line's.
 std::string as_text(const std::vector<Shown>& all, const AppliedSettings& settings) {
   constexpr size_t kWidest = 40;  // beyond it a value pushes its origin to the right
   size_t names = 0, values = 0;
@@ -172,6 +179,7 @@ std::string as_text(const std::vector<Shown>& all, const AppliedSettings& settin
   return out;
 }
 
+// `from` is one of four words; file, line and column only where a settings file says it.
 std::string as_json(const std::vector<Shown>& all, const AppliedSettings& settings) {
   constexpr const char* kOrigins[] = {"default", "file", "environment", "command line"};
   Json json = identity_json(identity_now());
@@ -192,6 +200,7 @@ std::string as_json(const std::vector<Shown>& all, const AppliedSettings& settin
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// `opguard man` has none, and gets no --show-config.
 bool has_options(const CLI::App& command) {
   const auto options = command.get_options();
   return std::any_of(options.begin(), options.end(), [&](const CLI::Option* option) {

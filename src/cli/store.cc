@@ -1,3 +1,11 @@
+// opguard record, opguard against, opguard store: three commands about kept runs.
+//
+//   opguard record good -- python train.py        keeps it
+//   opguard against good                          compares today's tree with it
+//   opguard store gc --keep-size 10G              removes what has no name
+//
+// Limits are of `record` and of `store gc`. A run with a name is never removed by either, whatever
+// they say.
 #include "session/keep_named.h"
 
 #include <map>
@@ -13,8 +21,10 @@ namespace {
 
 constexpr uint64_t kDaySeconds = 24 * 3600;
 constexpr uint64_t kKeepDays = 30;  // runs without a name
+// Of `against`. The kept program is not run again, so no run goes to writing its values.
 constexpr uint32_t kProveByText = 4;
 
+// What a program is and where, alike for `record` and `against`.
 template <typename Options>
 void add_program_options(CLI::App& command, Options& opt) {
   command.add_option("NAME", opt.name, "What the run is called")->required();
@@ -42,6 +52,7 @@ void add_store_option(CLI::App& command, StoreOptions& options) {
       ->type_name("DIR");
 }
 
+// --keep-age is in days, StoreLimits::age_s in seconds; 0 of either means never.
 void add_limit_options(CLI::App& command, StoreOptions& options) {
   options.limits.age_s = kKeepDays * kDaySeconds;
   command

@@ -1,4 +1,8 @@
 // cli/store_options.h: the options of commands that use the store of kept runs.
+//
+//   --store DIR           else the nearest .opguard at or above the tree
+//   --keep-size 10G       a K is 1,000 bytes
+//   --keep-age 30         days since a run was used last
 #pragma once
 
 #include "CLI/CLI.hpp"

@@ -1,3 +1,5 @@
+// Everything but the flag itself needs the flag (needs): a factor without --tolerance would be
+// silently without effect.
 #include "cli/tolerance_options.h"
 
 #include <string>
@@ -60,6 +62,7 @@ void add_tolerance_options(CLI::App& command, ToleranceRead& read) {
   add_factor(command, on, read.options);
 }
 
+// On the command line alone: count() is 0 for what a settings file says.
 void note_unused(const CLI::App& command, const std::string& beside,
                  std::initializer_list<const char*> options) {
   std::string unused;

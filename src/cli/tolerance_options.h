@@ -1,4 +1,10 @@
 // cli/tolerance_options.h: --tolerance and what belongs to it.
+//
+//   opguard diff --tolerance . . --perturb 3 --run-a ... --run-b ...   makes the runs with jitter
+//   opguard align --tolerance A B --noise N                            is given their logs
+//
+// Counterexample: --ignore beside --tolerance. A rule hides bits that differ, and distances have
+// none: it is noted as in vain.
 #pragma once
 
 #include <initializer_list>

@@ -1,3 +1,6 @@
+// A program of a log is run again as its header says: seed, mode, trusted operators. There is no
+// hook: the probes stand in the sources. Its runs lie in a temporary folder, while the logs that
+// are compared stay as they are.
 #include "session/align_logs.h"
 
 #include <cstdlib>
@@ -19,6 +22,7 @@ namespace opguard {
 namespace {
 
 // A program that is instrumented in its sources, run again as `opguard run` recorded it into `dir`.
+// Its further runs lie in `work`.
 llvm::Expected<GuardedProgram> recorded_program(const std::string& name, const std::string& command,
                                                 const std::string& dir, const std::string& work,
                                                 const std::string& python) {

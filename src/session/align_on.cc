@@ -1,3 +1,9 @@
+// The workers are Python's business: one script is handed the words for `opguard align --part`, a
+// folder for the parts, and where the workers are. What it leaves is a file a part. These are
+// merged as --merge merges them, so a distributed comparison has no verdict of its own.
+//
+// A part that is missing is no error here: its ranks stay open in the verdict, and the script has
+// said why. Only if all are missing is there nothing to merge.
 #include "session/align_on.h"
 
 #include <algorithm>

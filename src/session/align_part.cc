@@ -1,3 +1,5 @@
+// What a part tells bears the names that the user gave the logs, though these may have been brought
+// here from object storage. Else parts of several machines would disagree about what they compared.
 #include "session/align_part.h"
 
 #include <cstdio>
@@ -40,6 +42,8 @@ llvm::Error write_rank_page(const std::string& folder, const RankPart& rank,
 }
 
 // Of the pages in the folder those that are there, as they are linked from a page at `html`.
+// html: where the map is written. Its links are relative, so that map and pages can be moved
+// together.
 RankPages rank_pages(const Part& all, const std::string& folder, const std::string& html) {
   RankPages pages;
   if (folder.empty()) return pages;

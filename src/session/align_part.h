@@ -1,4 +1,12 @@
 // session/align_part.h: a part of the comparison of two runs, and all parts as one verdict.
+//
+//   opguard align A B --part 3/8 -o p3.json        the third of 8 parts: some of the ranks
+//   opguard align --merge p1.json ... p8.json      one verdict, and a map of the ranks (--html)
+//
+// Who makes which part does not matter: a part is made of its ranks' logs alone, and can be made
+// again.
+//
+// Counterexample: proofs by further runs. A part knows its ranks, and a run has all of them.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,16 @@
+// The search is a loop over a pure function. bisect_step() says by the marks what to try next,
+// children try it, and what they leave in result.json are the next marks.
+//
+//   ? ? ? ? ? ? ? ?    try the 4th
+//   ? ? ? g ? ? ? ?    try the 6th
+//   ? ? ? g ? b ? ?    try the 5th
+//
+// Each try is a process of its own (child_jobs.h), and its result lies in a file before it ends. So
+// a search that was stopped goes on by reading the same files.
+//
+// `until_` is the earliest step in which a bad commit differs: no later run needs a step behind it.
+// Counterexample: a commit whose only difference shows in a later step. It counts as good from then
+// on, for the difference that is looked for is the one in that step.
 #include "session/bisect.h"
 
 #include <algorithm>
@@ -37,6 +50,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// A side as `diff` has it, of what prepare() has made.
 DiffSide side_of(const Prepared& prepared, const std::string& name, const std::string& work) {
   DiffSide side;
   side.name = name;
@@ -72,6 +86,7 @@ class Bisection {
     if (options.deterministic) environment_ = control_environment(options.seed);
   }
 
+  // GOOD and BAD may hold the same files, as after a revert. Then nothing is run at all.
   llvm::Expected<BisectResult> run() {
     const auto begin = Clock::now();
     if (const std::string& content = subjects_.all.back().content;
@@ -108,12 +123,17 @@ class Bisection {
   }
   std::string reference_folder() const { return options_.work + "/reference"; }
 
+  // Fills reference_ and plan_; nothing is run where an earlier call has kept it.
   llvm::Error record_reference();
+  // Until bisect_step() has nothing more to try.
   llvm::Error search();
+  // Fills result_.naming: `diff` of the first bad one with one before it.
   llvm::Error name(uint32_t found);
   llvm::Expected<Judged> judge(uint32_t subject) const;
+  // judge(), and what it found written to the commit's result.json.
   void judge_apart(uint32_t subject) const;
   void take(uint32_t subject, const Judged& judged, bool kept);
+  // False: nobody with the same files has a mark yet.
   bool take_like(uint32_t subject);
 
   const BisectOptions& options_;
@@ -202,6 +222,7 @@ llvm::Expected<Judged> Bisection::judge(uint32_t subject) const {
   Judged judged;
   judged.why = prepared->failure;
   if (!judged.why.empty()) return judged;
+  // In a child, so the environment of the other tries stays as it is.
   for (const auto& [name, value] : prepared->environment) setenv(name.c_str(), value.c_str(), 1);
   return judge_commit({.reference = reference_,
                        .plan = plan_,
@@ -228,6 +249,8 @@ void Bisection::judge_apart(uint32_t subject) const {
     fail(llvm::toString(std::move(error)));
 }
 
+// Marks change while children run, so `next` is asked anew after each that ends. What is running is
+// not started twice; a commit that is no longer of use runs to its end all the same.
 llvm::Error Bisection::search() {
   std::set<uint32_t> running;
   ChildJobs jobs;
@@ -270,6 +293,9 @@ llvm::Error Bisection::search() {
   }
 }
 
+// `diff` runs in a child, so that its output goes to a file and an end of it is not ours. An
+// exported commit is given as a range, so that `diff` exports both sides itself. A release, or a
+// commit with --setup, is given as two commands in the folders that are ready.
 llvm::Error Bisection::name(uint32_t found) {
   const BisectSubject& bad = subjects_.all[found];
   // A parent that runs, else the reference.
@@ -345,6 +371,7 @@ llvm::Error Bisection::name(uint32_t found) {
     naming.verdict = nullptr;
     naming.why = "not compared: " + last_lines(read_text(folder + "/report.txt"), 1);
   }
+  // Two preflights and two guarded runs; what proving took, the report says.
   naming.runs = 4;
   if (naming.verdict.is_object() && naming.verdict.contains("proof") &&
       naming.verdict["proof"].is_object())
@@ -353,6 +380,7 @@ llvm::Error Bisection::name(uint32_t found) {
   return llvm::Error::success();
 }
 
+// claimed: the folder is this bisection's. From then on "the same command goes on" is true.
 llvm::Expected<int> bisect_in(BisectOptions options, bool& claimed) {
   if (auto rules = read_rules(options.report); !rules) return rules.takeError();
   auto subjects = find_subjects(options);
@@ -392,6 +420,7 @@ llvm::Expected<int> bisect_in(BisectOptions options, bool& claimed) {
 
 }  // namespace
 
+// A kept folder that holds a bisection is taken up again; any other one has to be empty.
 int bisect(BisectOptions options) {
   keep_input();
   const bool again = !options.work.empty() && fs::exists(options.work + "/bisect.json");

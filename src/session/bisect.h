@@ -31,7 +31,7 @@ struct BisectOptions {
   std::string module;                  // what it is imported by; "": package, with _ for -
   std::string python;                  // of the program, with a package; "": its command's
   std::string environments;            // where releases are installed; "": in the work folder
-  std::vector<std::string> releases;   // "": the package index is asked
+  std::vector<std::string> releases;   // empty: the package index is asked
   std::vector<std::string> packages;   // --with
   SourceChoice sources;
   std::string setup;               // shell command, in each exported commit

@@ -1,3 +1,12 @@
+// A commit is marked by the verdict of its run against the reference, both cut to the same step:
+//
+//   identical, equivalent    good
+//   diverged                 bad, with the step of the first model value that differs
+//   inconclusive             skipped: nobody can tell
+//   no run, no log           skipped, with the last line that the program has printed
+//
+// Counterexample: a run that was cut and is skipped. A helper process may have been ended amid its
+// log, so the whole run is made before the commit is given up.
 #include "session/bisect_judge.h"
 
 #include <filesystem>
@@ -29,6 +38,8 @@ struct Planned {
   Coverage coverage;
 };
 
+// By the reference's plan alone: the commit's own operators would need a survey of it, which is a
+// run.
 llvm::Expected<Planned> find_planned(const JudgeRequest& request, Diagnostics& diags) {
   auto roots = find_roots(request.side.tree, request.packages, request.python);
   if (!roots) return roots.takeError();
@@ -52,6 +63,7 @@ llvm::Expected<Planned> find_planned(const JudgeRequest& request, Diagnostics& d
 }
 
 // What comes behind a step of every process is left out.
+// Events stand in the order in which they ended, so those of later steps are at the end of the log.
 void end_at_step(Run& run, uint32_t step) {
   for (ProcessLog& log : run.processes) {
     size_t events = log.events.size();
@@ -69,6 +81,7 @@ llvm::Error write_reports(const Report& report, const std::string& folder) {
 }
 
 // failure: how the run ended, "" for well.
+// The reference has run to its end, and is cut here to what the commit's run has.
 llvm::Expected<Judged> compare(const JudgeRequest& request, const std::string& log,
                                const Planned& planned, const std::string& failure,
                                std::optional<uint32_t> until) {
@@ -127,6 +140,7 @@ std::string last_line(const std::string& file) {
   return text.substr(text.rfind('\n') + 1).trim().str();
 }
 
+// until: the run ends behind this step, in the folder "shortened"; none: "whole".
 llvm::Expected<Judged> run_once(const JudgeRequest& request, const GuardedProgram& program,
                                 const Planned& planned, std::optional<uint32_t> until) {
   const std::string folder = until ? "shortened" : "whole";

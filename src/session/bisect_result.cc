@@ -1,3 +1,7 @@
+// Two kinds of files are read back, and each has its rule for what does not fit:
+//
+//   bisect.json    of another search: an error, since its results would be taken for ours
+//   result.json    of another version, or torn: no result, and the commit is run again
 #include "session/bisect_result.h"
 
 #include <filesystem>
@@ -26,6 +30,7 @@ Json read_json(const std::string& path) {
 }
 
 // What decides about results. Not how many at once, nor where to write what.
+// A key here is one that changes what a run computes, or how it is judged.
 Json search_json(const BisectOptions& options, const Subjects& subjects) {
   std::vector<std::string> releases;
   if (subjects.releases)
@@ -56,6 +61,8 @@ Json subject_json(const BisectSubject& subject, bool release) {
           {"title", subject.title}};
 }
 
+// "5d41d94abeaf Tidy the training loop"; of a release "einops 0.6.1". Titles are others' text:
+// shown().
 std::string name_of(const BisectSubject& subject) {
   return shown(subject.date.empty() ? subject.title : subject.key + " " + subject.title);
 }
@@ -67,6 +74,7 @@ std::string name_of_id(const Subjects& subjects, const std::string& id) {
   return id;
 }
 
+// now: without those that an earlier call has made.
 uint64_t runs_of(const BisectResult& result, bool now) {
   uint64_t runs = 0;
   for (const Tried& tried : result.tried)
@@ -74,6 +82,7 @@ uint64_t runs_of(const BisectResult& result, bool now) {
   return runs;
 }
 
+// "" for what is not there: a report of `diff` has no pivot where nothing was named.
 std::string text_at(const Json& json, const char* key) {
   return json.is_object() && json.contains(key) && json[key].is_string()
              ? shown(json[key].get<std::string>())
@@ -89,6 +98,7 @@ std::string place_line(const char* side, const Json& place) {
   return line + "\n" + (text.empty() ? "" : "        " + text + "\n");
 }
 
+// Read from diff's JSON report: `diff` has run in another process.
 std::string naming_text(const Subjects& subjects, const Naming& naming) {
   std::string text = "  against " + std::string(naming.parent ? "its parent " : "the reference ") +
                      name_of_id(subjects, naming.with) + ": ";
@@ -164,6 +174,7 @@ llvm::Error claim_folder(const std::string& work, const BisectOptions& options,
   return llvm::Error::success();
 }
 
+//   5d41d94abeaf Tidy the training loop: bad (12 s): the parameters differ after a step, step 0
 std::string tried_line(const Subjects& subjects, const Tried& tried) {
   const Judged& judged = tried.judged;
   char seconds[32];
@@ -180,6 +191,7 @@ std::string tried_line(const Subjects& subjects, const Tried& tried) {
   return shown(line);
 }
 
+// The end of the text counts what was spent: runs, the reference's preflight, and what was kept.
 std::string result_text(const Subjects& subjects, const BisectResult& result) {
   const std::string noun = noun_of(subjects);
   std::string text;

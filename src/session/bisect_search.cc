@@ -1,3 +1,15 @@
+// Sets of commits are rows of bits. Parents have lower numbers, so the ancestors of a commit are
+// the union of its parents' rows, made in one pass.
+//
+//   suspects = ancestors of the first bad one
+//              without the ancestors of each good one
+//              kept to the ancestors of each other bad one, where anything is left of that
+//
+// A commit's share is how many suspects are among its ancestors, itself among them. If it is bad
+// the share is left, if it is good the rest. So the best share is a half; of k tries at once,
+// 1/(k+1), 2/(k+1), ...
+//
+// The cost: n rows of n bits; each step sorts the suspects once for each try.
 #include "session/bisect_search.h"
 
 #include <algorithm>
@@ -22,6 +34,7 @@ class CommitSet {
   void remove(const CommitSet& other) {
     for (size_t i = 0; i < words_.size(); ++i) words_[i] &= ~other.words_[i];
   }
+  // How many commits both hold.
   size_t shared(const CommitSet& other) const {
     size_t count = 0;
     for (size_t i = 0; i < words_.size(); ++i)
@@ -33,7 +46,7 @@ class CommitSet {
   std::vector<uint64_t> words_;
 };
 
-// Each with itself.
+// By commit: its ancestors, and itself.
 std::vector<CommitSet> ancestors_of(const CommitParents& parents) {
   std::vector<CommitSet> all;
   all.reserve(parents.size());
@@ -46,7 +59,9 @@ std::vector<CommitSet> ancestors_of(const CommitParents& parents) {
   return all;
 }
 
-// 1/2, 1/4, 3/4, 1/8, ...: van der Corput's sequence, from k = 1.
+// 1/2, 1/4, 3/4, 1/8, ...: van der Corput's sequence, from k = 1. Each new number lies in the
+// widest gap that the earlier ones have left. So k skipped commits are spread over all that may be
+// asked, and not tried one beside the other.
 double spread(size_t k) {
   double at = 0, part = 0.5;
   for (; k > 0; k /= 2, part /= 2) at += double(k % 2) * part;

@@ -1,3 +1,8 @@
+// Both kinds become the same list: behind GOOD, parents before children, BAD the last. Releases are
+// a chain, each with the one before as its parent.
+//
+// Counterexample: `content`, by which two subjects are known to run the same. A commit has the id
+// of its tree; a release has none, so each release is run.
 #include "session/bisect_subjects.h"
 
 #include <algorithm>
@@ -41,6 +46,7 @@ llvm::Expected<std::pair<std::string, std::string>> ends_of(const BisectOptions&
   return std::pair(words[0].substr(0, dots), words[0].substr(dots + 2));
 }
 
+// Refused beyond kMostCandidateCommits: the search holds a bit for each pair.
 llvm::Expected<Subjects> commits_between(const BisectOptions& options, const std::string& good,
                                          const std::string& bad) {
   auto history = history_between(options.repository, good, bad, kMostCandidateCommits);
@@ -55,6 +61,8 @@ llvm::Expected<Subjects> commits_between(const BisectOptions& options, const std
   return found;
 }
 
+// The interpreter that has the program's packages: BisectOptions::python, else the command's own,
+// else python3.
 std::string interpreter_of(const BisectOptions& options) {
   if (!options.python.empty()) return options.python;
   const std::string first = options.command.empty() ? "" : options.command.front();
@@ -92,12 +100,14 @@ llvm::Expected<Subjects> releases_between(const BisectOptions& options, const st
   return found;
 }
 
+// `{tree}` in each word is the subject's tree.
 std::vector<std::string> command_in(const BisectOptions& options, const std::string& tree) {
   std::vector<std::string> command;
   for (const std::string& word : options.command) command.push_back(replace_tree(word, tree));
   return command;
 }
 
+// `ready` is written last. A folder without it was stopped half-way, and is made anew.
 llvm::Expected<Prepared> prepare_commit(const BisectOptions& options, const Subjects& subjects,
                                         const BisectSubject& commit, const std::string& folder) {
   Prepared made;
@@ -133,6 +143,8 @@ llvm::Expected<Prepared> prepare_commit(const BisectOptions& options, const Subj
   return made;
 }
 
+// The release's folder stands in front of the user's own PYTHONPATH, for the interpreter that looks
+// for packages (environment) and for the program (command).
 llvm::Expected<Prepared> prepare_release(const BisectOptions& options, const Subjects& subjects,
                                          const BisectSubject& release) {
   Prepared made;

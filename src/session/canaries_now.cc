@@ -1,3 +1,8 @@
+// Three sources: the log (graphs, events, recomputations), the plan (boundaries, operators,
+// kernels, coverage), and peak_bytes, which run_guarded() has written beside the log.
+//
+// A number that a run does not have is left out and not 0. Else `graph_breaks` of a program without
+// torch.compile would be a record to be kept.
 #include "session/canaries_now.h"
 
 #include <cstdlib>
@@ -19,6 +24,7 @@ std::string first_word(const std::string& path) {
   return word;
 }
 
+// Names only: how often an operator was dispatched depends on how far the trace went.
 void add_names(const std::map<std::string, uint64_t>& counts, std::set<std::string>& names) {
   for (const auto& [name, count] : counts) names.insert(name);
 }

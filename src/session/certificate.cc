@@ -1,3 +1,16 @@
+// Two parts of a digest, since they are known at two times. The key is known before anything runs,
+// and finds the certificate: the check, its commands, the base, opguard itself, the machine and the
+// environment. The files are known behind the run only, and are looked at one by one when the
+// certificate is found.
+//
+//   key of today = key of then     certificates/5c0d....json is opened
+//   every file as it was           certified: nothing runs
+//   model.py has another digest    the check runs, and writes a certificate under the same key
+//
+// Counterexample: a Python file that is new. No list of files has it, and it may be imported: so
+// the names of all Python files are a digest of their own (modules).
+//
+// The cost: each named file is read and digested once a call; the tree's Python files are listed.
 #include "session/certificate.h"
 
 #include <algorithm>
@@ -28,12 +41,14 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kVariables[] = {"CUDA_",   "CUBLAS_", "CUDNN_",  "MKL_",   "NCCL_",
                                            "NVIDIA_", "OMP_",    "PYTORCH", "PYTHON", "TORCH"};
 
+// "" where there is none: then no JSON, and no certificate.
 std::string whole_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 // The names of installed distributions tell their versions: "torch-2.13.0.dist-info".
+// Names of what lies in site-packages; not the files in it, which may be thousands.
 void add_distributions(const fs::path& prefix, std::set<std::string>& names) {
   std::error_code error;
   for (const char* library : {"lib", "lib64"})
@@ -49,6 +64,7 @@ void add_distributions(const fs::path& prefix, std::set<std::string>& names) {
     }
 }
 
+// The first processor's model: another one may choose other kernels.
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
@@ -76,6 +92,7 @@ std::set<std::string> programs_of(const std::string& command) {
   return programs;
 }
 
+// "" where the tree cannot be read.
 std::string modules_digest(const std::string& tree) {
   auto sources = read_sources({{"", tree, ""}});
   if (!sources) {
@@ -92,6 +109,7 @@ std::string input_name(const std::string& tree, const std::string& path) {
   return path.starts_with(tree + "/") ? path.substr(tree.size() + 1) : path;
 }
 
+// With its length before it: "ab", "c" and "a", "bc" are not the same.
 void add_text(std::string& all, const std::string& part) {
   all += std::to_string(part.size()) + ":" + part;
 }
@@ -147,6 +165,7 @@ llvm::Error note_inputs(const RecordedSide& side, Certificate& certificate) {
   return llvm::Error::success();
 }
 
+// In the order of ranks; of losses and optimizer events alone, with the names of their slots.
 std::string values_digest(const Run& run) {
   std::set<int32_t> ranks;
   for (const ProcessLog& log : run.processes) ranks.insert(log.rank);

@@ -1,3 +1,15 @@
+// A check ends in one of four states, and the table has one line for it:
+//
+//   certified       the values are those; with a certificate, where its inputs are known
+//   not certified   they are not, and nobody has accepted it
+//   accepted        they are not; an entry of opguard-certified.json says until when, and why
+//   undecided       it could not be run or compared; the sentence is the error's first line
+//
+// Counterexample: an entry whose day has passed. The check is not certified, and its sentence says
+// until when it had been accepted.
+//
+// Default paths run first. A check that wants no plan can use their recording. The other way round
+// it would not do.
 #include "session/certify.h"
 
 #include <algorithm>
@@ -40,12 +52,14 @@ std::string day_from_now(int days) {
   return text;
 }
 
+// What is known before anything runs. `checks`: also those that were not asked for by name.
 struct Setup {
   std::string tree, recorded_path, store_folder;
   std::vector<Check> checks;  // all
   RecordedValues recorded;
 };
 
+// The tree is the folder of the settings file, else the one we are in.
 llvm::Expected<Setup> set_up(const CertifyOptions& opt) {
   Setup setup;
   Diagnostics diags;
@@ -84,6 +98,8 @@ CheckResult reused(const Check& check, const Certificate& certificate) {
   return result;
 }
 
+// An error of two lines becomes a sentence and a report: the lines behind the first are the
+// program's last.
 CheckResult undecided(const Check& check, llvm::Error error) {
   CheckResult result;
   result.check = check;
@@ -130,6 +146,8 @@ class Certifier {
   const std::optional<CheckRun>& last() const { return last_; }
 
  private:
+  // No certificate is reused where the user asks for what is there now: --fresh, --update,
+  // canaries.
   CheckResult run_one(const Check& check) {
     auto base = runner_.base_of(check);
     if (!base) return undecided(check, base.takeError());
@@ -187,6 +205,7 @@ llvm::Expected<int> update(const CertifyOptions& opt, Setup& setup, const CheckR
   return kYes;
 }
 
+// Each that has a path; the first that cannot be written ends it.
 llvm::Error write_outputs(const CertifyOptions& opt, const std::vector<CheckResult>& results,
                           const std::string& title) {
   auto write = [](const std::string& path, const std::string& text) {

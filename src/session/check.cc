@@ -1,3 +1,9 @@
+// The rows of a log stream through three stages, so that no list of them is held:
+//
+//   read_views -> RowsOfSteps (--steps) -> RowChecker -> groups -> findings with statements
+//
+// "kept" needs more than no violation. A program that failed, or a log that lost records, may have
+// broken a rule where nobody looked. Then the exit code is kCouldNotTell, or a note says so.
 #include "session/check.h"
 
 #include <set>
@@ -39,6 +45,7 @@ class RowsOfSteps : public RowSink {
   std::set<uint32_t> steps_;
 };
 
+// A file for each format whose path is given.
 llvm::Error write_violations(const CheckOptions& opt, const Violations& found) {
   const std::pair<std::string, std::string (*)(const Violations&)> reports[] = {
       {opt.json, format_violations_json},
@@ -84,6 +91,7 @@ llvm::Expected<Violations> violations_in(const std::string& log, const Invariant
   return found;
 }
 
+// failure: how the recorded program ended; "" for well, and for a log that was given.
 llvm::Expected<int> check_log(const CheckOptions& opt, const std::string& log,
                               const InvariantsFile& rules, const std::string& failure) {
   StepWindow window;
@@ -100,6 +108,7 @@ llvm::Expected<int> check_log(const CheckOptions& opt, const std::string& log,
   return verdict == "kept" && failure.empty() ? kYes : kCouldNotTell;
 }
 
+// Rules are read first: a fault in them costs no run.
 llvm::Expected<int> record_and_check(const CheckOptions& opt, const std::string& work) {
   auto rules = read_rules_files(opt.invariants, opt.ignored);
   if (!rules) return rules.takeError();

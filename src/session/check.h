@@ -2,6 +2,14 @@
 //
 //   opguard check -- python train.py            recorded with probes, then checked
 //   opguard check logs/run7                     what was recorded with --observe
+//
+// A violation is a finding with the statement behind it, and rules that one cause breaks are one
+// finding.
+//
+// Counterexample: a log without observations. No rule meets a row there, so it is an error and not
+// "kept".
+//
+// The cost: one pass over the observations; `--` costs a traced run and a guarded one before it.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,9 @@
+// A file is parsed only if it has the words of the import line (kImportMark). Without that line no
+// probe can run, so nothing else is looked for.
+//
+// A file that has the words and cannot be parsed counts as one that carries probes. It may be torn
+// amid a merge, and a hook had better say one thing too much. Counterexample: the words in a
+// string. Parsed, the file has no such import, and carries none.
 #include "session/check_stripped.h"
 
 #include <filesystem>
@@ -19,6 +25,7 @@ struct Carried {
   size_t files = 0, unread = 0;
 };
 
+// As compilers say it, so that editors find the place: path:line:column, both from 1.
 void tell_file(const SourceFile& file, uint32_t offset, const std::string& what) {
   print_lines(shown(file.name + ":" + std::to_string(file.line_of(offset)) + ":" +
                     std::to_string(file.column_of(offset) + 1) + ": error: " + what) +
@@ -58,6 +65,7 @@ void look_at_file(const std::string& path, Carried& found) {
   look_at(make_source("", path, path, (*buffer)->getBuffer().str()), found);
 }
 
+// Names are shown as the hook would give them: below the path that was given.
 void look_at_folder(const std::string& path, Carried& found) {
   std::error_code error;
   const std::string folder = std::filesystem::canonical(path, error).string();

@@ -1,3 +1,13 @@
+// The parent catches the three signals that ask it to end and only notes them. The children get the
+// handlers of before back, since their programs are launched as from any command
+// (support/launch.h).
+//
+//   Ctrl-C          the terminal's whole group gets it, and each child ends its program
+//   kill of us      wait_for_one() hands it on to the children, and waits for them
+//   kill -9 of us   PR_SET_PDEATHSIG: the kernel sends each child a SIGTERM
+//
+// A parent may have died before that was set: the child compares its parent with the one it was
+// forked by.
 #include "session/child_jobs.h"
 
 #include <fcntl.h>
@@ -17,7 +27,9 @@ namespace opguard {
 namespace {
 
 constexpr int kAsks[] = {SIGINT, SIGTERM, SIGHUP};
+// The last such signal; 0: none.
 volatile sig_atomic_t asked_by = 0;
+// Of kAsks, as they were when the jobs began. What was ignored stays ignored (nohup).
 struct sigaction before[3];
 
 void note_signal(int signal) { asked_by = signal; }
@@ -35,6 +47,7 @@ ChildJobs::ChildJobs() {
   }
 }
 
+// Those that still run are asked to end, and waited for: their files are whole then.
 ChildJobs::~ChildJobs() {
   for (const auto& [pid, number] : children_) kill(pid, SIGTERM);
   for (const auto& [pid, number] : children_)
@@ -43,6 +56,7 @@ ChildJobs::~ChildJobs() {
   for (int i = 0; i < 3; ++i) sigaction(kAsks[i], &before[i], nullptr);
 }
 
+// What is buffered is flushed before the fork, or the child would print it a second time.
 llvm::Error ChildJobs::start(uint32_t number, const std::string& output,
                              const std::function<void()>& work) {
   const int out = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -68,6 +82,7 @@ llvm::Error ChildJobs::start(uint32_t number, const std::string& output,
   return llvm::Error::success();
 }
 
+// Asked to end, it asks the children once and goes on waiting.
 uint32_t ChildJobs::wait_for_one() {
   bool told = false;
   while (true) {

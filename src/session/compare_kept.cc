@@ -1,3 +1,4 @@
+// Coverage is of both plans together: what share of the work of both programs stands in a boundary.
 #include "session/compare_kept.h"
 
 #include <utility>

@@ -1,4 +1,10 @@
 // session/compare_kept.h: a side recorded by a kept run's plan, compared with that run.
+//
+//   kept     .opguard/runs/f3a1.../     its log, its plan, its texts
+//   b        today's tree, by that plan: its log, and how it is run again
+//
+// Counterexample: to put values of the kept run into b. They would have to be written by a re-run
+// of it, and its tree may be gone. So a cause is proven by text alone.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,10 @@
 // Two folders of logs -> both runs, what is told of them, and what running them again tells
 // (report_verdict.h).
+//
+//   read      from here or from object storage; from then on names are the user's
+//   judge     align/judge/compare_runs.h
+//   examine   further runs, only where the runs diverged
+//   behind    what of the texts may be the cause, of the candidates in their last order
 #include <memory>
 #include <utility>
 

@@ -1,4 +1,10 @@
 // session/compile_counts.h: what torch.compile did in a run, as its logs' headers say.
+//
+//   rank 0   dynamo_graphs=3  dynamo_graph_breaks=1     graphs 6, graph_breaks 1, recompiles none
+//   rank 1   dynamo_graphs=3
+//
+// Counterexample: a program without torch.compile. Nothing is not 0: a number that no log has is
+// not compared.
 #pragma once
 
 #include <cstdint>

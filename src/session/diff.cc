@@ -1,3 +1,15 @@
+// The order of what can fail: rules, options, trees, templates, then four runs from the cheapest
+// mistake to the dearest. Both preflights come before either guarded run, so a program that does
+// not start costs no guarded run of the other.
+//
+// Where an exported revision fails, the last lines of its output are searched for names that the
+// repository has and the revision lacks: `hint: v1 has no data, and /home/me/repo has: --link data`
+// (link_data.h).
+//
+// Counterexample: --simulate with a program that fails. Elsewhere half of a run is compared as far
+// as it came; a rank that stopped half-way says nothing of its arithmetic.
+//
+// The cost: both surveys are held until the report, with all texts of both programs.
 #include "session/diff.h"
 
 #include <cstdio>
@@ -32,6 +44,7 @@ namespace {
 constexpr size_t kFewShared = 4;
 
 // A side's command as an argument vector: its own shell command, or the common one.
+// A side's own command is the shell's, so it may be `cd x && python train.py`.
 std::vector<std::string> side_command(const DiffOptions& opt, const std::string& shell_command,
                                       const std::string& tree) {
   if (!shell_command.empty()) return {"/bin/sh", "-c", replace_tree(shell_command, tree)};
@@ -40,6 +53,7 @@ std::vector<std::string> side_command(const DiffOptions& opt, const std::string&
   return command;
 }
 
+// With --copy-trees the side's tree is the copy, and provenance.home the tree that people know.
 DiffSide make_side(const DiffOptions& opt, int side, const Provenance& provenance) {
   DiffSide made;
   made.name = side == 0 ? "a" : "b";
@@ -117,6 +131,7 @@ llvm::Error refused(const DiffOptions& opt, const std::string& output) {
   return why.empty() ? llvm::Error::success() : make_error("run b is not simulated: " + why);
 }
 
+// A program that fails under the preflight is surveyed all the same, as far as it came.
 SurveyOptions survey_options(const DiffSide& side, const DiffOptions& opt,
                              const std::set<std::string>& left_out) {
   return {.command = side.command,

@@ -1,3 +1,6 @@
+// The indexes tell the step in which two runs part, in all logs at once. For what parted in it, a
+// second look goes at those logs alone, and only at so many as kMostLooked. Their texts are read
+// for the names.
 #include "session/digest.h"
 
 #include <algorithm>
@@ -29,6 +32,7 @@ using Json = nlohmann::ordered_json;
 // Of so many ranks that differ the parts of the step are looked at.
 constexpr size_t kMostLooked = 4096;
 
+// 16 digits, with zeros in front.
 std::string hex(uint64_t digest) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
@@ -72,6 +76,7 @@ Json run_json(const RunDigest& run) {
   return json;
 }
 
+// Where two runs part. `logs` 0: one run alone has that step.
 struct Parting {
   uint32_t step = kNone;
   uint64_t logs = 0;  // in which it differs
@@ -85,6 +90,7 @@ std::string parting_text(const Parting& parting) {
          (parting.parts.empty() ? "" : "; " + parting.parts) + "\n";
 }
 
+// Digests of other ranks are of other things: that is an error and no difference.
 bool are_of_the_same_ranks(const RunDigest& a, const RunDigest& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(),
                     [](const RankDigest& x, const RankDigest& y) {
@@ -100,6 +106,7 @@ llvm::Expected<Run> load_texts(const std::string& dir, const std::vector<std::st
   return load_run(dir, read);
 }
 
+// step kNone: the indexes agree in every step that both have.
 llvm::Expected<Parting> find_parting(const std::string& dir_a, const std::string& dir_b,
                                      const Bring* bring) {
   std::string why;

@@ -1,5 +1,16 @@
 // session/digest.h: `opguard digest`: a run in one number, and where two runs part by their digests
 // alone.
+//
+//   opguard digest run_a            7d09...c2: 8 logs, N steps, N records; then a line a rank
+//   opguard digest run_a run_b      equal, or the first step that differs and in which part of it
+//
+// Two numbers can be compared by people who may not exchange their logs.
+//
+// Counterexample: a log that is not closed. Of its last steps nothing is told, so two runs are
+// refused then; one run alone is told up to a step (--step).
+//
+// The cost: the indexes of steps and no log; of a step that differs, the parts in at most 4,096
+// logs.
 #pragma once
 
 #include <cstdint>

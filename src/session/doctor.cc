@@ -1,3 +1,12 @@
+// The interpreter is started as a recorded program is, below our boot folder, and asked in its own
+// words. The questions are one script, and the answers one line of JSON behind a mark. A question
+// whose answer is an exception is an answer too ("torch_error"), so that one fault does not hide
+// the others.
+//
+// Counterexample: to import torch here and ask it. This process has no Python, and another
+// interpreter's torch would be another torch.
+//
+// The cost: an import of torch; a command has at most 120 s.
 #include "session/doctor.h"
 
 #include <dlfcn.h>
@@ -66,6 +75,7 @@ except BaseException as error:
 print("opguard-doctor:" + json.dumps(found))
 )";
 
+// A line is printed as soon as its check is made: what hangs is then the one behind the last line.
 class Checks {
  public:
   void good(const std::string& what, const std::string& how) { line("ok", what, how); }
@@ -157,6 +167,8 @@ void check_compile(const json& found, Checks& report) {
     report.without("torch.compile", why + "; compiled code runs as without opguard, unrecorded");
 }
 
+// The interpreter, its torch, and our probe in it. Variables of a recording around us are taken
+// away.
 void check_program(const DoctorOptions& opt, Checks& report) {
   std::vector<std::string> command = asked_interpreter(opt);
   std::string name = quote(command);
@@ -212,6 +224,7 @@ void check_program(const DoctorOptions& opt, Checks& report) {
     report.bad("boot", "the interpreter has another opguard: " + booted.string());
 }
 
+// What no interpreter tells: the driver, compilers, git. None of these is needed by all uses.
 void check_machine(Checks& report) {
   std::string why, version = driver_version(why);
   if (!version.empty())

@@ -1,3 +1,10 @@
+// A run under observation leaves a file of facts for each process; two runs are two folders, and
+// judge_determinism() makes findings of both. The second run is optional at three places: --once,
+// an operator that has already stopped the first, and a second run that fails. The summary says
+// then that the program was seen once, since findings that need two runs are missing.
+//
+// Counterexample: a program that loads what its first run has written. The second begins elsewhere,
+// so the two are not compared.
 #include "session/doctor_program.h"
 
 #include <algorithm>
@@ -37,6 +44,8 @@ std::string joined_names(const std::vector<std::string>& names) {
   return text;
 }
 
+// operators: deterministic algorithms are asked for. Cut behind `steps`, so `done` ends it as ended
+// well.
 llvm::Expected<Observed> observe(const DoctorProgramOptions& opt, const std::string& dir,
                                  bool operators) {
   std::error_code ec;
@@ -125,6 +134,8 @@ llvm::Error write_json(const DoctorProgramOptions& opt, const std::vector<Findin
                     json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + '\n');
 }
 
+// The exit code: kNo where something is violated. What is left as it is, or controlled, is no
+// fault.
 llvm::Expected<int> tell(const DoctorProgramOptions& opt, const std::string& work) {
   say_step("observing: " + quote(opt.command));
   auto first = observe(opt, work + "/1", false);
@@ -162,6 +173,7 @@ llvm::Expected<int> tell(const DoctorProgramOptions& opt, const std::string& wor
 
 }  // namespace
 
+// By the last word: "python3" is an interpreter, "train.py" and "run_python.sh" are programs.
 bool names_interpreter(const std::vector<std::string>& words) {
   if (words.empty()) return true;
   const std::string name = std::filesystem::path(words.back()).filename().string();

@@ -18,6 +18,7 @@ namespace opguard {
 struct DoctorProgramOptions {
   std::vector<std::string> command;
   std::vector<std::string> packages;
+  // Of each run, after which it is ended.
   uint64_t steps = 3;  // 0: to the program's end
   bool once = false;   // not a second time
   bool deterministic = false;

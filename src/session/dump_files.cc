@@ -1,3 +1,5 @@
+// The exit code tells whether what was printed is all that was recorded. It is kYes, or
+// kCouldNotTell for a damaged log, or kNo where --salvage asked for what is left of it.
 #include "session/dump_files.h"
 
 #include <algorithm>
@@ -31,6 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// "run_a" of "run_a/x.log", "." of "x.log".
 fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
@@ -60,6 +63,7 @@ std::string identity_line(const std::string& dir, std::vector<ProcessLog>& logs)
   return json.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+// folder: several logs, so each is headed by its path, if any of its rank is wanted.
 int dump_logs(const DumpOptions& options, std::vector<ProcessLog> logs, bool folder) {
   // Not all that was recorded is there: what was printed is no whole answer.
   const bool damaged = std::any_of(logs.begin(), logs.end(),
@@ -92,6 +96,7 @@ int dump_logs(const DumpOptions& options, std::vector<ProcessLog> logs, bool fol
   return options.salvage ? kNo : kCouldNotTell;
 }
 
+// --salvage passes over what is damaged; without it the log is read up to the first damage.
 int dump_log(const DumpOptions& options) {
   std::vector<ProcessLog> logs(1);
   std::string error;
@@ -114,6 +119,7 @@ int dump_remote(const DumpOptions& options) {
   return dump_logs(options, std::move(run->processes), /*folder=*/true);
 }
 
+// A plan and a folder of traces have one form of text each: no selection, no format.
 int dump_plan(const std::string& path) {
   Diagnostics diags;
   llvm::Expected<Plan> plan = read_plan(path, diags);

@@ -1,4 +1,14 @@
 // session/dump_files.h: any file the tool leaves behind, as text.
+//
+//   opguard dump run_a                    every log of a folder: events and their records
+//   opguard dump run_a/rank0-....log      one of them, also where it is damaged (--salvage)
+//   opguard dump plan.json                a plan; so a folder of traces
+//   opguard dump s3://bucket/run_a        brought here first
+//
+// Counterexample: one trace of a folder of traces. It says nothing without the others of its run,
+// and is refused.
+//
+// The cost: a whole log is held in memory.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +25,7 @@ struct DumpOptions {
   std::string python = "python3";  // then: an interpreter that has pyarrow
   bool salvage = false;
   EventSelection selection;
+  // As they were given; what they say is in `selection` and `limit`.
   std::string steps, limit_text;
   std::vector<std::string> phases;
   uint64_t limit = std::numeric_limits<uint64_t>::max();

@@ -1,4 +1,10 @@
 // session/dump_table.h: logs as lines of JSON or of CSV, with the columns of reading/columns.h.
+//
+//   {"process": 0, "step": 3, "node": null, "shape": [4, 8], ...}     JSON: a line a row
+//   process,step,node,shape,...                                       CSV: a head, then rows
+//   0,3,,"[4, 8]",...
+//
+// Counterexample: text for people (`dump` without --format). It has no columns.
 #pragma once
 
 #include "reading/columns.h"

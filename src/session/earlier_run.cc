@@ -1,3 +1,5 @@
+// Only what must be there before the program starts is read: each log's index of steps, and the
+// header of one log. The steps themselves are compared in the program (OPGUARD_AGAINST).
 #include "session/earlier_run.h"
 
 #include <vector>
@@ -12,6 +14,7 @@ llvm::Expected<EarlierRun> read_earlier_run(const std::string& dir, const Bring*
   std::string error;
   const std::vector<std::string> logs = log_files(dir, error);
   if (logs.empty()) return make_error(error);
+  // Brought in one call, so in one round trip.
   std::vector<FilePiece> indexes;
   for (const std::string& log : logs)
     if (bring != nullptr)

@@ -1,3 +1,8 @@
+// A rule is named by the beginning of its id, as a commit is in git: one that two rules share names
+// none.
+//
+// The rules that come with opguard are in the tool and in no file. They can be listed, shown and
+// merged, and not muted; --ignore leaves one out of a check.
 #include "session/edit_invariants.h"
 
 #include "session/read_rules.h"
@@ -10,12 +15,15 @@
 namespace opguard {
 namespace {
 
+//   [b23ae0bbdb5a] error, TIER: WHAT IT SAYS  (muted: own optimizer)
 std::string rule_line(const Invariant& rule) {
   return shown("[" + rule.id + "] " + severity_name(rule.severity) + ", " + tier_name(rule.tier) +
                ": " + rule.says + (rule.muted.empty() ? "" : "  (muted: " + rule.muted + ")")) +
          "\n";
 }
 
+// The risk is told only where the rule was held against programs that it was not mined from
+// (held_out).
 std::string rule_text(const Invariant& rule) {
   std::string text = rule_line(rule);
   auto line = [&](const std::string& what) { text += "  " + shown(what) + "\n"; };

@@ -1,3 +1,12 @@
+// How the budget goes, with --prove-runs 3:
+//
+//   a hunk elsewhere may be behind it               text gets 1; if it heals nothing, values get 2
+//   no tensor's value decided it                    text gets 3
+//   no hunk can be behind it                        values get 3
+//   values prove nothing, and 1 is left             the operator's own text gets it
+//
+// The drill is a question about a verdict that stands: it runs behind the proof, since the proof
+// may put another candidate first.
 #include "session/examine.h"
 
 #include <algorithm>
@@ -24,6 +33,7 @@ class Driller {
   Driller(const GuardedProgram (&programs)[2], const Run& a, const Run& b)
       : programs_(programs), runs_{&a, &b} {}
 
+  // The operators of both windows, paired. A side that does not have the event has no operators.
   Drill look_into(const Pivot& pivot) {
     std::vector<AtenOperator> operators[2];
     for (int side : {0, 1}) {
@@ -40,6 +50,7 @@ class Driller {
 
  private:
   // None: why is said in nothing_.
+  // The run is not cut at a step: the event is named by its occurrence, and may be anywhere.
   std::optional<InnerOperators> window_of(int side, const EventRef& event) {
     const EventKind kind = runs_[side]->processes[event.process].events.kind(event.event);
     if (kind != EventKind::op && kind != EventKind::node && kind != EventKind::optimizer)
@@ -79,8 +90,8 @@ class Driller {
   Drill nothing_;
 };
 
-// What values have left open, and of `most` runs may still be asked. None of a run that does not
-// repeat itself.
+// How many of `most` runs are left for text, where values have proven nothing. 0 for a run that
+// does not repeat itself.
 uint32_t runs_left(const std::optional<ProofReport>& proof, uint32_t most) {
   if (!proof || proof->state != ProofState::indicated) return 0;
   if (proof->repetition && proof->repetition->unrepeated) return 0;

@@ -1,5 +1,13 @@
 // session/examine.h: what is run again once there is a verdict: the proof of the cause, and
 // --drill, which looks into the pivot.
+//
+//   text      b with some of a's lines (exchange_text.h): a cause found so lies further back
+//   values    b with a's tensors in place (prove.h)
+//   text      the operator's own lines, where values prove nothing and no text was asked
+//   drill     each run once more, with every ATen operator inside of the pivot written
+//
+// All but the drill share one budget, prove_runs. Counterexample: a program that has failed. It
+// cannot be run again to prove anything, so callers pass no Examine then.
 #pragma once
 
 #include "session/exchange_text.h"

@@ -1,3 +1,17 @@
+// A search by halves of likelihood (suspects/exchange_search.h), of which each question is a run of
+// b:
+//
+//   groups, likelihood     1: 16   2: 8   3: 1   4: 1
+//   run 1, groups 1        healed: the cause is group 1, and no further run is made
+//   run 1, groups 1        not healed: 2, 3, 4 are left, if text is it at all
+//
+// With values still to be tried (kept), the first run may ask another question: all groups at once,
+// is it text at all? It does so unless the likelier half weighs three quarters of the whole.
+//
+// Counterexample: a run in which the program fails. Before anything was healed it ends the search,
+// as nothing is known; later the other half is asked, which tells as much.
+//
+// The cost: one run of b a question, to the end of the judged step; each parses b's sources anew.
 #include "session/exchange_text.h"
 
 #include <algorithm>
@@ -43,7 +57,8 @@ std::optional<Location> location(const ExchangePart& part, int side) {
   return at;
 }
 
-// The first to be named, or where what it took or left has gone.
+// The first suspect that has lines on this side. Without one it is the first part, which may have
+// lines on the other side alone.
 const ExchangePart& first_with_lines(const std::vector<ExchangePart>& parts, int side) {
   const auto at = std::find_if(parts.begin(), parts.end(), [&](const ExchangePart& part) {
     return part.suspect && part.count[side] > 0;
@@ -51,6 +66,7 @@ const ExchangePart& first_with_lines(const std::vector<ExchangePart>& parts, int
   return at == parts.end() ? parts.front() : *at;
 }
 
+// By b's lines, or by a's where b has none of it.
 TextPlace text_place(const ExchangePart& part) {
   const int side = part.count[1] == 0 ? 0 : 1;
   return {part.file[side]->name, part.first[side], part.first[side] + part.count[side] - 1};
@@ -90,6 +106,8 @@ class Exchanger {
         budget_(budget),
         left_(budget.runs) {}
 
+  // No proof where the pivot is a race, where no model value differs, or where no hunk stands
+  // behind it.
   Exchanged run(const Alignment& alignment) {
     Exchanged done;
     const Pivot& pivot = verdict_.candidates.front();
@@ -137,6 +155,7 @@ class Exchanger {
   }
 
  private:
+  // effect unknown: the program failed or could not be compared. The run is spent all the same.
   Outcomes ask(const std::vector<ExchangeGroup>& groups) {
     say(kProof + "run of b with " + words(places(groups)) + " as in a");
     --left_;
@@ -212,6 +231,8 @@ Exchanged exchange_text(const ExchangeText& source, const Run& a, const Run& b,
   return Exchanger(source, a, b, alignment, verdict, budget).run(alignment);
 }
 
+// Sites of the rewritten text get a's ids where the plan finds them. A line that is as in a is
+// probed as a's line is. What is in no file of the patch is loaded as it is on disk.
 RewriteProgram rewriter(const DiffSide& b, const GuardedProgram& program, const Plan& plan,
                         const SourceSet& sources_b, const TemplateLibrary& templates) {
   return [=](

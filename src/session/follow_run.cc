@@ -26,7 +26,13 @@ constexpr auto kShortPause = std::chrono::microseconds(300);   // where the prog
 // What breaks so soon after a finding belongs to it.
 constexpr uint32_t kBehindFinding = 1;
 
-// The 16 bytes by which a process is told to go on or to end: python/opguard/training/waiting.py.
+// The 16 bytes by which a process is told to go on or to end: python/opguard/training/stopping.py.
+//
+//   word 0    steps of it that were looked at        3: it may go on behind step 2
+//   word 1    1 + the step that broke a rule         0: none
+//
+// The process makes the file and maps it, and we map the same page: to ask and to answer is a load
+// and a store.
 class StopWord {
  public:
   explicit StopWord(const std::string& path) : path_(path) {
@@ -72,6 +78,8 @@ struct FollowedRun::State {
   std::atomic<bool> over = false, counts = false;
   std::thread thread;
 
+  // Takes what is new in all logs; how many rows that was. Called by the thread, and by finish()
+  // behind it.
   uint64_t look() {
     const uint64_t seen = tail.poll([&](size_t process, const Observation& row) {
       const ProcessLog& log = tail[process].log();
@@ -87,6 +95,8 @@ struct FollowedRun::State {
     return seen;
   }
 
+  // A finding is told once. What breaks in the same step or in the next one is counted as behind
+  // it. A wrong gradient makes a wrong update, and that makes other values.
   void tell() {
     for (BrokenGroup& group : group_broken(checker.take_new())) {
       const BrokenRule& head = group[0];
@@ -113,6 +123,8 @@ struct FollowedRun::State {
     return 0;
   }
 
+  // In the order that a process must see: broken before checked. Else it would go on behind a step
+  // that broke a rule.
   void answer() {
     for (const auto& [process, steps] : steps_seen) {
       const int64_t pid = tail[process].log().pid;
@@ -125,6 +137,7 @@ struct FollowedRun::State {
     }
   }
 
+  // A program that waits for us is looked at without a long sleep.
   void follow() {
     while (!over) {
       if (look() == 0)
@@ -143,6 +156,8 @@ FollowedRun::FollowedRun(std::string folder, const InvariantsFile& rules, std::s
 
 FollowedRun::~FollowedRun() { finish(); }
 
+// The thread is joined first, so the rest is read by one thread. What compares ranks is decided at
+// the end of the rows (rows.finish), and told last.
 void FollowedRun::finish() {
   if (!state_->thread.joinable()) return;
   state_->over = true;

@@ -1,3 +1,15 @@
+// A tensor's identity across ranks is (boundary, slot, how often that came before in its process).
+// A rank's log becomes a list of (tensor, shape) by small numbers; the lists of all ranks are then
+// read side by side.
+//
+//   rank 0   (0, 0) (1, 2)      tensor 0 has shape 0 on rank 0
+//   rank 1   (0, 1) (1, 2)      and shape 1 on rank 1: uneven; tensor 1 is the same on both
+//
+// Shapes that differ in one dimension only are parts of it. Where several dimensions differ, each
+// is counted as parts of its own, and those seen most often are kept.
+//
+// Counterexample: a tensor that one rank does not have, as of a pipeline's other stage. It is left
+// out: parts are told of what all ranks hold.
 #include "session/held_shapes.h"
 
 #include <algorithm>
@@ -26,6 +38,7 @@ class SharedNumbers {
   std::map<Value, uint32_t> numbers_;
 };
 
+// `times`: how often this boundary and slot came before in the process.
 struct RankTensor {
   uint32_t boundary, slot, times;
   bool operator==(const RankTensor&) const = default;
@@ -89,6 +102,8 @@ class ShapesOfRanks {
   }
 
  private:
+  // One rank's list. A dimensionless tensor is left out: it has no parts. Of what is read only
+  // state events count: there the parameters are.
   void add(const ProcessLog& log) {
     std::vector<HeldShape>& held = held_.emplace_back();
     std::vector<uint32_t> shape_of(log.metas.size(), kNone), text_of;
@@ -146,6 +161,9 @@ std::map<std::string, Shape> first_parameters(const ProcessLog& log) {
 
 }  // namespace
 
+// A dimension is padded where the ranks' equal parts do not divide it and together hold more. So 4
+// x 26 is 104, and the reference has 103. Counterexample: 5 over 4 ranks as 2, 2, 1, 0. These parts
+// are not equal, so they are `parts` and no padding.
 std::set<PaddedDim> padded_dims(const Run& reference, const Run& candidate) {
   std::set<PaddedDim> found;
   const auto ranks = static_cast<int64_t>(logs_of_ranks(candidate).size());
@@ -163,6 +181,7 @@ std::set<PaddedDim> padded_dims(const Run& reference, const Run& candidate) {
   return found;
 }
 
+// Empty for a run of one rank: it holds every tensor whole.
 HeldShapes held_shapes(const Run& run) {
   HeldShapes found;
   const std::vector<const ProcessLog*> logs = logs_of_ranks(run);

@@ -1,3 +1,5 @@
+// Whatever the helper prints is input: what is no answer is told as it stands, with its control
+// characters spelled out.
 #include "session/helper_answer.h"
 
 #include <cstdio>
@@ -23,6 +25,7 @@ llvm::Expected<HelperAnswer> read_answer(llvm::Expected<std::string> line) {
   return answer;
 }
 
+// In powers of 1,000. Below 10 of a unit with one digit behind the point: "9.6 MB", "70 kB".
 std::string byte_amount(uint64_t bytes) {
   const char* units[] = {"bytes", "kB", "MB", "GB", "TB"};
   size_t unit = 0;

@@ -1,3 +1,14 @@
+// Each log is read into a table of its own, on a thread of its own, with its own numbers for texts.
+// The tables are merged in the order of the logs, so the rules do not depend on which thread was
+// first.
+//
+//   logs -> PatternTable each -> one table -> mine() -> severities -> --hypotheses -> a file
+//
+// Severity is by evidence. A general rule is a note until 10 programs have kept it. One of a single
+// program is an error as soon as two of its runs have.
+//
+// Counterexample: one run of one program. What it keeps by chance is a rule too, and a warning says
+// so.
 #include "session/infer.h"
 
 #include <algorithm>
@@ -33,6 +44,7 @@ struct LogOfProgram {
   std::string program, folder;
 };
 
+// One log, read. `failure`: one sentence, "" where it could be read.
 struct ReadLog {
   CellTexts texts;
   std::unique_ptr<PatternTable> table;
@@ -69,6 +81,7 @@ std::string program_name(const Run& run, const std::string& folder) {
   return run.provenance->command + " in " + run.provenance->home_path(run.provenance->tree);
 }
 
+// number: which of the logs; it stands for the run in the table.
 void read_log_into(const LogOfProgram& from, uint32_t number, ReadLog& into) {
   auto run = load_run(from.folder);
   if (!run) {
@@ -87,6 +100,7 @@ void read_log_into(const LogOfProgram& from, uint32_t number, ReadLog& into) {
   if (into.table->rows() == 0) into.failure = from.folder + ": no step of training is in it";
 }
 
+// A rule by a range of numbers (`between`) keeps the severity it was mined with.
 void set_severities(std::vector<Invariant>& rules) {
   for (Invariant& rule : rules) {
     if (rule.between) continue;
@@ -112,6 +126,7 @@ void add_hypotheses(const InvariantsFile& written, const PatternTable& table,
   file.invariants = join_rules(std::move(scored.rules), file.invariants);
 }
 
+// Of one program's runs only: of several it may be the program that is unusual.
 void tell_suspects(const PatternTable& table, const CellTexts& texts,
                    const std::vector<LogOfProgram>& logs) {
   for (const SuspectRun& suspect : suspect_runs(table, texts, views()))

@@ -1,3 +1,12 @@
+// Four ways to know what to wrap, one way to write it:
+//
+//   --plan FILE       planned_sites()       the boundaries, found again in the sources
+//   -- CMD            instrument_traced()   a survey first
+//   --all-sites       every_site()          all that can be wrapped, s1, s2, ...
+//   --strip           strip()               nothing: what is wrapped is taken out
+//
+// A plan that names a package of thousands of files is looked for first in the files that it names.
+// Only if some boundary is not surely there is the whole package read.
 #include "session/instrument.h"
 
 #include <algorithm>
@@ -45,11 +54,13 @@ Comments comments_of(const InstrumentOptions& opt) {
   return opt.comments ? Comments::with : Comments::without;
 }
 
+// "3 files".
 std::string count_files(const Patch& patch) {
   size_t count = patch.files.size();
   return std::to_string(count) + (count == 1 ? " file" : " files");
 }
 
+// Sites that no probe can stand at (Site::refusal) are left out. Numbers count the wrapped ones.
 std::vector<Wrap> wrap_all(const std::vector<Site>& sites) {
   std::vector<Wrap> wraps;
   for (const Site& site : sites)
@@ -103,6 +114,7 @@ llvm::Expected<SourceSet> read_planned(const std::vector<SourceRoot>& roots, con
 }
 
 // A boundary that fits less well may be elsewhere in its package.
+// False has the whole package read: a file that was renamed would else be lost.
 bool sure(const MatchSet& matches) {
   constexpr double kSure = 0.9;
   return std::all_of(matches.matches.begin(), matches.matches.end(), [](const Match& match) {
@@ -110,6 +122,8 @@ bool sure(const MatchSet& matches) {
   });
 }
 
+// The patch to where the options say: nowhere (--check), the files, a commit on a branch, or
+// stdout.
 int write(const Patch& whole, const InstrumentOptions& opt) {
   if (opt.check) return kYes;
   std::string notes;
@@ -239,6 +253,7 @@ Wrapping every_site(SourceSet sources) {
 }
 
 // --plan.
+// Error: sources or templates cannot be read. A boundary that is not found is a note, and counted.
 llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan& plan,
                                        const std::vector<SourceRoot>& roots) {
   auto sources = read_planned(roots, plan);
@@ -266,6 +281,7 @@ llvm::Expected<Wrapping> planned_sites(const InstrumentOptions& opt, const Plan&
   return out;
 }
 
+// The exit code of --check is kNo where a boundary of the plan was not found.
 int wrap(const InstrumentOptions& opt, const Wrapping& found) {
   if (opt.verify) {
     auto work = WorkFolder::open(opt.work);
@@ -301,6 +317,7 @@ int instrument_planned(InstrumentOptions opt) {
 
 }  // namespace
 
+// The order of the questions: --plan, then the traced program, then --strip or --all-sites.
 int instrument(const InstrumentOptions& opt) {
   if (opt.verify) keep_input();
   if (opt.verify && opt.command.empty()) return fail("--verify runs the program: give it after --");

@@ -1,4 +1,12 @@
 // session/instrument.h: probes into a tree, out of it again, or in and verified.
+//
+//   opguard-instrument . -- python train.py             traced now: its operators get probes
+//   opguard-instrument . --plan plan.json --apply       by a plan, in another version of the tree
+//   opguard-instrument . --strip --apply                every probe out again, to the byte
+//   opguard-instrument . --verify -- python train.py    does a probe change a bit (verify.h)
+//
+// Counterexample: no file is written unless --apply or --branch says so. Else the patch goes to
+// stdout, as a diff.
 #pragma once
 
 #include <cstdint>

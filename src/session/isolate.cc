@@ -1,3 +1,14 @@
+// What is special of the runs: a value of the reference is whole, and a rank of the candidate holds
+// a piece of it. So each value is cut as its placement says, and every rank gets a file of its own.
+//
+//   reference, out0 [8, 64]          run a again: one file
+//   candidate, tp 2, rank 0 and 1    put/0.safetensors [8, 32], put/1.safetensors [8, 32]
+//
+// judge_isolation() is told by number which transplant belongs to which put. A put that was left
+// out has no number (IsolatedRun::kUnasked), and why is counted (NotPut).
+//
+// Counterexample: a candidate that does not repeat itself. Where an event came out otherwise before
+// any value was put in, no fault is proven.
 #include "session/isolate.h"
 
 #include <algorithm>
@@ -23,6 +34,7 @@ namespace fs = std::filesystem;
 
 const std::string kIsolate = "isolate: ";
 
+// The comparison is within rounding: the runs need sketches, as those of --tolerance have.
 GuardedProgram in_mode_sketch(GuardedProgram program) {
   program.environment.push_back({"OPGUARD_MODE", "sketch"});
   return program;
@@ -48,6 +60,7 @@ class Isolator {
         a_(run_a),
         b_(run_b) {}
 
+  // The second comparison is with run a as it was recorded first, not with its re-run.
   Examined run(const std::vector<Run>& noise, const Comparison& comparison, Verdict& verdict) {
     plan_ = plan_isolation(a_, b_, comparison);
     if (plan_.puts.empty()) {
@@ -82,6 +95,7 @@ class Isolator {
     return read_again(*log, before);
   }
 
+  // Per operator and kind of slot one selection, though several of its results may be wanted.
   ProofReason write_a() {
     std::set<std::string> lines;
     for (const IsolatingPut& put : plan_.puts) {
@@ -147,6 +161,7 @@ class Isolator {
     return lines;
   }
 
+  // Nothing was put in place: the candidates stay as the comparison has named them.
   static Examined unproven(const ProofReason& why, Verdict& verdict, Isolation isolation = {}) {
     Examined examined;
     examined.isolation = std::move(isolation);

@@ -1,3 +1,14 @@
+// `record` and `against` are the two halves of a comparison in time:
+//
+//   record good     a survey, a guarded run, moved into .opguard/runs under that name
+//   against good    the same of today's tree by the plan of `good`, then compare_with_kept()
+//
+// The store is opened before the program is run: a folder that cannot be written would be found out
+// after its minutes are spent. What ran too long ago and has no name is collected behind each
+// `record`.
+//
+// Counterexample: a program that fails under `record`. Its run is kept as far as it came, and the
+// exit code says that nothing can be told by it.
 #include "session/keep_named.h"
 
 #include <cstdio>
@@ -58,6 +69,7 @@ void say_collected(const Collected& collected, bool dry) {
       " without a name, " + size_text(bytes));
 }
 
+// The absolute tree; `{tree}` in the command's words becomes it.
 llvm::Expected<std::string> tree_to_run(const std::string& tree,
                                         std::vector<std::string>& command) {
   auto found = canonical_tree(tree);
@@ -66,6 +78,7 @@ llvm::Expected<std::string> tree_to_run(const std::string& tree,
   return found;
 }
 
+// kYes: kept. kCouldNotTell: kept, and the program had failed.
 llvm::Expected<int> keep_in(const KeepNamedOptions& opt, const std::string& work) {
   if (!is_run_name(opt.name))
     return make_error("'" + opt.name +
@@ -115,6 +128,7 @@ void take_control(const KeptRun& kept, SideRequest& request) {
            std::to_string(*kept.seed) + "; so is this run");
 }
 
+// Rules are read first and again behind the run: a fault in them costs no run.
 llvm::Expected<int> compare_in(AgainstOptions opt, const std::string& work) {
   if (auto rules = read_rules(opt.report); !rules) return rules.takeError();
   std::vector<std::string> command = opt.command;
@@ -152,6 +166,7 @@ llvm::Expected<int> compare_in(AgainstOptions opt, const std::string& work) {
   return show_compared(**compared, opt.report);
 }
 
+// A damaged run is listed with what is wrong of it: to hide it would hide its bytes.
 llvm::Expected<int> list_runs(const RunStore& store, const std::string& json_file) {
   auto runs = store.list();
   if (!runs) return runs.takeError();

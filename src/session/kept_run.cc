@@ -1,3 +1,11 @@
+// The log's own files hold absolute paths of the tree. Here sites.json and run.json are written a
+// second time, with paths that lead from the folder of logs to the copies:
+//
+//   before   "path": "/home/me/v2/model.py"
+//   after    "path": "../sources/tree/model.py"
+//
+// So the folder can be moved as a whole. kept.json comes last. A folder without it was stopped
+// half-way, and read_kept_run() refuses it.
 #include "session/kept_run.h"
 
 #include <filesystem>
@@ -34,6 +42,7 @@ llvm::Error write_copy(const std::string& folder, const std::string& name,
   return write_file(path.string(), text);
 }
 
+// Byte for byte: positions in the recorded expressions count the file's own characters.
 llvm::Expected<std::string> kept_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -75,12 +84,15 @@ llvm::Error move_folder(const std::string& from, const std::string& to) {
   return llvm::Error::success();
 }
 
+// Names of files may hold bytes that are no UTF-8; those are replaced, so that the dump never
+// throws.
 std::string kept_json(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
 
+// The logs are moved first: without them nothing else is worth writing.
 llvm::Error keep_run(const RecordedSide& recorded, const KeepOptions& options) {
   const std::string& folder = options.folder;
   const std::string log = folder + "/log";
@@ -123,6 +135,7 @@ llvm::Error keep_run(const RecordedSide& recorded, const KeepOptions& options) {
   return write_file(folder + "/kept.json", kept_json(json));
 }
 
+// All texts are read at once: a report and the exchange of text both need them.
 llvm::Expected<KeptRun> read_kept_run(const std::string& folder) {
   const std::string path = folder + "/kept.json";
   auto text = kept_text(path);

@@ -1,3 +1,15 @@
+// A file counts under the first of these reasons that holds:
+//
+//   --exclude "scratch"     excluded     asked for, so no --include keeps it
+//   --include "vendor"      kept         likewise what the command itself names
+//   .gitignore              ignored      git says so
+//   vendor/flash/a.py       foreign      by a folder's name; of kForeign always
+//   build/lib/model.py      foreign      by a folder's name; of kBuilt where git keeps no such file
+//
+// Counterexample: a tree whose every file lies in a folder `build`. All of it would be left out, so
+// nothing is left out unasked.
+//
+// The cost: the patterns against each file's name, and two questions to git for all files together.
 #include "session/leave_out.h"
 
 #include <fnmatch.h>
@@ -26,6 +38,8 @@ constexpr std::array<std::string_view, 20> kForeign = {
 // What a build makes has such names too, and so may a package of the user's.
 constexpr std::array<std::string_view, 5> kBuilt = {".eggs", "_build", "buck-out", "build", "dist"};
 
+// Without FNM_PATHNAME: `*` goes over slashes. A pattern also takes what lies below a folder it
+// names.
 bool matches(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0 ||
          fnmatch((pattern + "/*").c_str(), name.c_str(), 0) == 0;
@@ -36,6 +50,7 @@ bool matches(const std::vector<std::string>& patterns, const std::string& name) 
                      [&](const std::string& pattern) { return matches(pattern, name); });
 }
 
+// "vendor/" is meant as "vendor"; with the slash it would match nothing.
 std::vector<std::string> without_slashes(std::vector<std::string> patterns) {
   for (std::string& pattern : patterns)
     while (pattern.ends_with('/')) pattern.pop_back();
@@ -62,6 +77,7 @@ struct TreeFile {
   std::string name, path;
 };
 
+// With a slash at its end, so that it is a prefix of the tree's paths and of no "tree_b/...".
 std::string tree_of(const SourceSet& sources) {
   std::error_code error;
   for (const SourceRoot& root : sources.roots)
@@ -102,6 +118,8 @@ std::vector<std::string> named_folders(const std::vector<TreeFile>& files,
   return folders;
 }
 
+// Names below the tree. `exported`: a revision was written out, so git is not there to be asked,
+// and all of it is kept by git.
 LeftOutFiles unasked(const std::vector<TreeFile>& files, const std::string& tree,
                      std::vector<std::string> include, bool exported) {
   include = without_slashes(std::move(include));
@@ -166,6 +184,7 @@ void say_left_out(const LeftOutFiles& left_out, const SourceChoice& choice) {
              told_folders(left_out.foreign) + "); --include NAME takes them in");
 }
 
+// Of the tree alone: a package may have a file of the same name.
 void erase(SourceSet& sources, const std::set<std::string>& names) {
   if (names.empty()) return;
   std::erase_if(sources.files, [&](const SourceFile& file) {

@@ -42,7 +42,7 @@ void say_left_out(const LeftOutFiles& left_out, const SourceChoice& choice);
 // --exclude alone. What is taken out of `sources` is said.
 void leave_out(SourceSet& sources, const SourceChoice& choice);
 
-// What is left out unasked, likewise.
+// What is left out unasked (see above). It is said as well.
 void leave_out_unasked(SourceSet& sources, const SourceChoice& choice);
 
 // Of a tree whose program is traced. exported: git keeps all of it, though it lies in no

@@ -1,3 +1,11 @@
+// missing_data() guesses from what a failed program has printed, and hints; it links nothing
+// itself.
+//
+//   FileNotFoundError: [Errno 2] No such file or directory: 'data/train.bin'
+//
+// "data/train.bin" is a quoted text of the last 40 lines. The repository has it, the exported tree
+// has no `data`: the hint is `--link data`, the outermost folder that is lacking. Counterexample: a
+// file that neither has is the program's own fault, and nothing is said.
 #include "session/link_data.h"
 
 #include <algorithm>
@@ -17,6 +25,7 @@ constexpr size_t kLastLines = 40;  // of a failed program: a traceback's end nam
 constexpr size_t kMostNamed = 3;
 
 // `path` below `folder`, "" if it is not.
+// By text alone: links are not followed, so "data/../../x" is refused and a link inside is not.
 std::string below(const fs::path& folder, const fs::path& path) {
   const std::string inside = path.lexically_normal().lexically_relative(folder).generic_string();
   return inside == "." || inside == ".." || inside.starts_with("../") ? "" : inside;
@@ -52,6 +61,7 @@ std::string lacking(const fs::path& repository, const fs::path& tree, const std:
   return "";
 }
 
+// Held are kLastLines lines, however long the output is.
 std::deque<std::string> tail(const std::string& path) {
   std::deque<std::string> lines;
   std::ifstream file(path);
@@ -63,6 +73,7 @@ std::deque<std::string> tail(const std::string& path) {
 }
 
 // Words and quoted texts: each may be a path, or a module's name.
+//   File "/w/tree_a/train.py", line 3     File, /w/tree_a/train.py (twice), line, 3
 std::vector<std::string> names_in(const std::string& line) {
   std::vector<std::string> names;
   constexpr std::string_view kEnds = " \t'\"`,;()[]<>=";

@@ -1,3 +1,9 @@
+// match_sites() runs twice: on the sites of the plan's files, then on these and all that was found
+// elsewhere. So a boundary that was found at first can still go to a better place.
+//
+// Sites of the files that the plan does not name are parsed for a question (matcher/search.h) and
+// forgotten where they do not answer it. Where no boundary is lost there is no question: the other
+// files are only looked at for being Python.
 #include "session/locate.h"
 
 #include <iterator>
@@ -16,12 +22,14 @@ namespace {
 
 using FileName = std::pair<std::string_view, std::string_view>;  // package, name
 
+// Of one file; each thread writes to its own.
 struct ParsedFile {
   std::vector<Site> sites;
   Diagnostics diags;
 };
 
 // Moves file after file into one list, so that no site is held twice.
+// In the order of the files, whatever thread was first.
 void collect(std::vector<ParsedFile>& files, std::vector<Site>& sites) {
   size_t count = sites.size();
   for (const ParsedFile& file : files) count += file.sites.size();
@@ -57,6 +65,7 @@ Located locate(const SourceSet& sources, const TemplateLibrary& templates, const
   auto is_named = [&](size_t i) {
     return named.count({sources.files[i].package, sources.files[i].name}) > 0;
   };
+  // Quiet forms (reads, tests, `in`) take part only where the plan has one of their kind.
   QuietKinds quiet;
   for (const Boundary& boundary : plan.boundaries) quiet.add(boundary.site);
   Located located;

@@ -1,3 +1,9 @@
+// The folder is held by a descriptor (O_PATH), which follows it wherever it is moved. /proc/self/fd
+// then tells its name.
+//
+//   renamed to run_a.old    the new name
+//   removed                 nothing: no link leads to it any more
+//   removed, made anew      nothing: another inode has the name
 #include "session/log_folder.h"
 
 #include <fcntl.h>
@@ -17,6 +23,7 @@ LogFolder::~LogFolder() {
   if (folder_ >= 0) close(folder_);
 }
 
+// Where the name still leads to the held folder, that name is given and not the kernel's.
 std::optional<fs::path> LogFolder::now() const {
   struct stat held, there;
   if (folder_ < 0 || fstat(folder_, &held) != 0) return path_;

@@ -1,4 +1,11 @@
 // session/log_folder.h: a folder that is held while a program runs which may delete or move it.
+//
+//   const LogFolder folder("/w/run_a");
+//   launch(program);       // its script begins with `rm -rf run_*`
+//   folder.now();          // nothing: what was recorded is gone, and the user is told
+//
+// Counterexample: to look by the name alone. A script that makes the folder anew would pass an
+// empty one for the log.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,12 @@
 // session/look_alikes.h: what of a tree is not in a plan and might be taken for what is.
+//
+//   plan       `rotate(q, cos)` in llama.py: a boundary
+//   tree       `rotate(x, sin)` in gptneox.py, which was not loaded: a key in Plan::elsewhere
+//   later      llama.py calls no `rotate`: the one in gptneox.py was there before, so it is not it
+//
+// Counterexample: a site in a scope of the plan. The plan has it whole, in its context.
+//
+// The cost: the whole tree is parsed once; four bytes for each key.
 #pragma once
 
 #include <cstdint>

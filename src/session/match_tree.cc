@@ -1,3 +1,5 @@
+// The exit code is kYes if every boundary was found: a commit hook can ask by it whether a plan
+// still fits.
 #include "session/match_tree.h"
 
 #include <algorithm>
@@ -33,6 +35,8 @@ const char* status_name(MatchStatus status) {
   return "";
 }
 
+// null where there is no such site. Bytes (start, end) and places (line, column) of the same
+// expression.
 Json site_json(const std::vector<Site>& sites, int64_t index) {
   if (index < 0) return nullptr;
   const Site& s = sites[static_cast<size_t>(index)];
@@ -61,6 +65,8 @@ Json matches_json(const MatchSet& set, const std::vector<Site>& sites) {
 }
 
 // The tags a boundary has and those its site and the runner-up share with it.
+//   site, runner-up, weight, tag
+//   + -  3.00 callee:torch.softmax      the site has this tag, the runner-up has not
 std::string explain(const Boundary& b, const Match& m, const std::vector<Site>& sites,
                     const std::vector<std::vector<Tag>>& tags) {
   std::string out =

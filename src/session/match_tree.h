@@ -1,4 +1,12 @@
 // session/match_tree.h: which site of a tree is which boundary of a plan: `opguard match`.
+//
+//   --json FILE       each boundary: matched, lost or ambiguous, its site, score and runner-up
+//   --explain ID      one boundary: its tags, and which of them its site and the runner-up share
+//
+// Nothing is run and nothing is written into the tree. Counterexample: files of packages. Only the
+// tree is read.
+//
+// The cost: that of locate() (session/locate.h).
 #pragma once
 
 #include <string>

@@ -1,3 +1,11 @@
+// Three steps, each on what the one before has left:
+//
+//   find_noise       what differs though nothing before it did: a rule each
+//   noisy_numbers    with these hidden, a number handed to Python still differs: a rule too
+//   verdict          with all of them hidden, the model values agree, or the noise reaches them
+//
+// A number's rule is of use only where the noise goes nowhere else. So it is kept only if no pair
+// of runs is still diverged with it.
 #include "session/noise.h"
 
 #include <algorithm>
@@ -30,10 +38,13 @@ struct RunPair {
   const Run& b;
   Alignment alignment;
 
+  // What the user's own rules hide is hidden before anything is looked for: known noise is not
+  // found again.
   RunPair(const Run& first, const Run& other, const std::vector<Rule>& rules)
       : a(first), b(other), alignment(align_runs(first, other)) {
     HiddenRecords(rules, a, b).apply(alignment);
   }
+  // On a copy of the alignment: each question hides other records of the same pair.
   Verdict verdict(const std::vector<Rule>& rules) const {
     Alignment beside = alignment;
     HiddenRecords hidden(rules, a, b);
@@ -42,6 +53,8 @@ struct RunPair {
   }
 };
 
+// The rules that hide something. Sites that are model values have a rule as a text to show, and
+// hide nothing.
 std::vector<Rule> both(std::vector<Rule> rules, const std::vector<NoiseSite>& sites) {
   for (const NoiseSite& site : sites)
     if (!site.model_value) rules.push_back(site.rule);
@@ -124,6 +137,7 @@ llvm::Expected<Found> compare_runs(const std::vector<Run>& runs, const std::vect
 }
 
 // reaches: found.reaches, in words.
+// The head of the file of rules: comment lines, which parse_rules() skips.
 std::string header(const NoiseOptions& opt, const Found& found, const std::string& reaches) {
   std::string text = "# opguard noise: records that differ between " + std::to_string(opt.runs) +
                      " runs of one tree. Form: docs/guide/noise.md\n# " + quote(opt.command) + "\n";
@@ -138,6 +152,8 @@ std::string place_of(const Run& a, const Run& b, const NoiseSite& site) {
   return place(both.either()) + "  " + both.either().operator_name;
 }
 
+//   # train.py:14  torch.empty, 8 executions
+//   train.empty:q7k2:out0 -- why: uninitialised memory
 llvm::Error write_rules(const NoiseOptions& opt, const Found& found, const std::vector<Run>& runs) {
   std::string text = header(opt, found, words(runs[0], runs.back(), found.reaches));
   for (const NoiseSite& site : found.sites) {
@@ -153,6 +169,7 @@ llvm::Error write_rules(const NoiseOptions& opt, const Found& found, const std::
   return write_file(opt.out, text);
 }
 
+// One survey serves all runs: the tree is the same, so its probes are.
 llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std::string& tree) {
   Diagnostics diags;
   auto templates = find_templates(opt.templates, diags);
@@ -193,6 +210,8 @@ llvm::Expected<std::vector<Run>> record_runs(const NoiseOptions& opt, const std:
   return runs;
 }
 
+// The exit code: kYes, the runs agree in every record, or differ only in generators that nobody
+// draws from.
 llvm::Expected<int> search_noise(NoiseOptions opt) {
   auto known = read_rules(opt.report);
   if (!known) return known.takeError();

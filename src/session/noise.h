@@ -1,5 +1,14 @@
-// session/noise.h: one tree run several times: what differs by itself, and rules that hide it
-// from later comparisons.
+// session/noise.h: one tree run several times: what differs by itself, and rules that hide it from
+// later comparisons.
+//
+//   run 1, run 2       loader.copy_ leaves other padding in each
+//   noise.rules        loader.copy_:q7k2:out0 -- why: uninitialised memory
+//   run 1, run 3       a second pair; the same place is one rule
+//
+// Counterexample: noise that reaches the loss. A rule would hide the cause, and the runs would
+// still part: it is told, and no rule is promised to help.
+//
+// The cost: a traced run, `runs` guarded ones, and the first of these aligned with each other one.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,10 @@
+// pip decides what a release needs. uv installs it where it is on PATH and finds it, else pip does.
+//
+//   needed()            pip install --dry-run --report: the release, and what is lacking
+//   install_release()   these names with their versions, --no-deps, into the folder
+//
+// So nothing that the interpreter has is installed a second time. FOLDER.ready is written last,
+// under FOLDER.lock: a folder without it was stopped half-way and is made anew.
 #include "session/package_releases.h"
 
 #include <algorithm>
@@ -94,6 +101,7 @@ llvm::Expected<std::vector<Requirement>> needed(const std::string& python, const
 
 }  // namespace
 
+//   "1.10" > "1.9" as numbers; "4.38.0" and "4.38" are the same release
 std::vector<uint64_t> release_numbers(const std::string& release) {
   std::vector<uint64_t> numbers;
   for (size_t at = 0; at < release.size();) {
@@ -109,6 +117,8 @@ std::vector<uint64_t> release_numbers(const std::string& release) {
   return numbers;
 }
 
+// pip prints them newest first, in one line behind a label; a pip that prints otherwise is an
+// error.
 llvm::Expected<std::vector<std::string>> list_releases(const std::string& python,
                                                        const std::string& package) {
   const ArgumentWords pip = find_pip(python);
@@ -136,6 +146,7 @@ llvm::Expected<std::vector<std::string>> list_releases(const std::string& python
   return releases;
 }
 
+// In the order of the list, which is pip's or the user's: versions are not sorted here.
 llvm::Expected<std::vector<std::string>> releases_from_to(const std::string& package,
                                                           std::vector<std::string> listed,
                                                           const std::string& good,

@@ -1,3 +1,11 @@
+// The interpreter is asked, since only it knows its path, its .pth files and its editable installs.
+// The question imports the tracer's own search and no package of the user's.
+//
+//   argv    <our package> /home/me/v2 transformers
+//   says    {"roots": [{"package": "transformers", "dir": ..., "subdir": ...}], "missing": []}
+//
+// Counterexample: a tree with a json.py of its own. While our question imports `json` the tree is
+// not on the path, and it is put there only for the search.
 #include "session/packages.h"
 
 #include <filesystem>
@@ -48,6 +56,7 @@ llvm::Expected<std::vector<SourceRoot>> find_roots(const std::string& tree,
   if (std::string failure = result->failure(); !failure.empty())
     return make_error(python + " could not be asked for its packages (" + failure + ")\n" +
                       last_lines(result->output, 5));
+  // The last line that begins with a brace: a sitecustomize may have printed before it.
   size_t line = result->output.rfind("\n{");
   auto json = nlohmann::json::parse(
       line == std::string::npos ? "" : result->output.substr(line + 1), nullptr,

@@ -1,3 +1,5 @@
+// The program may run for minutes. So the tree, the folder of the plan, the templates and the work
+// folder are looked at before it.
 #include "session/plan_program.h"
 
 #include <algorithm>
@@ -44,6 +46,7 @@ std::string steps_text(const Trace& trace) {
          (most == 1 ? " micro-batch each" : " micro-batches each");
 }
 
+// Shares are of activities that compute. Of places without a probe those of imports are left out.
 void print_coverage(const Plan& plan) {
   std::printf("coverage: %s of %llu activities that compute belong to a boundary",
               share(plan.attributed(), plan.activities()).c_str(), Count(plan.activities()));
@@ -72,6 +75,7 @@ void print_coverage(const Plan& plan) {
                 shown(plan.foreign.front().activity).c_str());
 }
 
+// Nothing where no device was traced. The five most frequent kernels of no boundary are named.
 void print_kernels(const std::vector<TracedDevice>& traced, const KernelCoverage& devices) {
   for (const TracedDevice& device : traced)
     std::printf("device %s: by %s%s\n", shown(device.type).c_str(), shown(device.source).c_str(),

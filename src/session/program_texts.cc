@@ -1,3 +1,13 @@
+// Whether a file of a log is still what ran is asked of every recorded expression. Its text has to
+// stand at its line and column. The log has it as one line, so any run of blanks, line breaks and
+// backslashes in the file is one blank there.
+//
+//   log     line 12, column 8, "torch.add(x, y)"
+//   file    12:         torch.add(x,
+//           13:                   y)                the same
+//
+// A file in which only the other run has sites is looked for beside this run's own files: same
+// package, same name below the root.
 #include "session/program_texts.h"
 
 #include <algorithm>
@@ -16,6 +26,7 @@ namespace fs = std::filesystem;
 constexpr uintmax_t kMostBytes = 256 * 1024;  // of a settings file
 
 // Nothing for what is no text, or more than anybody writes by hand.
+// "" for a file that has a zero byte: it is data.
 std::string text_of(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kMostBytes || error)
@@ -26,6 +37,7 @@ std::string text_of(const std::string& path) {
   return text.str().find('\0') == std::string::npos ? text.str() : "";
 }
 
+// By their names below each tree. A file that one side alone has opened differs from "".
 std::vector<TextPair> differing_texts(const SideTexts& a, const SideTexts& b) {
   std::map<std::string, TextPair> pairs;
   const SideTexts* sides[2] = {&a, &b};
@@ -66,6 +78,7 @@ bool holds(const SourceFile& file, const Location& at) {
 }
 
 // The sources of a run's sites.
+// A file with one expression that is not in its place is left out as a whole.
 SourceSet sources_of(const Run& run) {
   std::map<std::string, std::vector<const Location*>> places;  // by path
   for (const ProcessLog& log : run.processes)

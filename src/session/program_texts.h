@@ -1,4 +1,13 @@
 // session/program_texts.h: the texts of both programs, for what may stand behind a verdict.
+//
+//   sources   what each program has loaded, as its survey has them
+//   texts     other files of the tree that they opened, config.yaml, and that differ
+//
+// Two folders of logs know less: the files of their sites, as they are on disk. Counterexample: a
+// file that was edited since. It no longer holds each recorded expression in its place, and is no
+// text of that run.
+//
+// The cost: all these texts in memory, as long as the verdict is examined.
 #pragma once
 
 #include <memory>

@@ -1,3 +1,16 @@
+// A value goes from one run into the other by a line of text. It says which slot gets it, which
+// file holds it, and its name there.
+//
+//   softmax:q7k2@3:out/out0=/w/run_a/proof_1/log/tensors-rank0-...safetensors#out/out0
+//
+// The event is named for run b (selection_of), the file is found by the event of run a (Captures).
+// The alignment pairs the two. Where one of the three has no answer nothing is put, and the reason
+// is told (ProofReason).
+//
+// Counterexample: a value of run a that its re-run made otherwise. It is no value of run a, and
+// nothing could be proven by it (missing).
+//
+// The cost: one run of a program each for write_a(), force(), repeat() and leave_out().
 #include "session/proof_runs.h"
 
 #include <algorithm>
@@ -22,11 +35,13 @@ ProofRuns::ProofRuns(const GuardedProgram& a, const GuardedProgram& b, const Tim
                      uint32_t budget)
     : programs_{&a, &b}, timeline_(timeline), left_(budget) {}
 
+// One line of OPGUARD_CAPTURE; "" for an event whose name no selection can hold.
 std::string ProofRuns::line_of(int side, const EventRef& event, const std::string& slot) const {
   const std::string line = selection_of(run(side), event, slot);
   return line.empty() ? "" : line + "\n";
 }
 
+// Processes of a side may have begun at other steps: the latest one ends the run for all.
 uint32_t ProofRuns::last_step(int side) const {
   uint32_t last = 0;
   for (size_t p = 0; p < run(side).processes.size(); ++p)
@@ -34,6 +49,7 @@ uint32_t ProofRuns::last_step(int side) const {
   return last;
 }
 
+// The one place where a run is spent. It is spent whether or not it comes to an end.
 llvm::Expected<Run> ProofRuns::make(int side, const Selections& selections) {
   --left_;
   ++made_;
@@ -60,6 +76,7 @@ ProofReason ProofRuns::write_a(const std::set<std::string>& lines) {
   return {};
 }
 
+// Both must hold: the re-run left at this event what the run had left, and it wrote a file of it.
 ProofReason ProofRuns::missing(const Put& put) const {
   const Repeat repeat = repeated_a_->repeats(run(0), put.a);
   if (repeat != Repeat::same)
@@ -70,6 +87,7 @@ ProofReason ProofRuns::missing(const Put& put) const {
 
 bool ProofRuns::a_repeats() const { return !first_changed(run(0), again_a_, last_step(0), cut_); }
 
+// All puts or none: with one of them missing the run would answer another question.
 FurtherRun ProofRuns::force(const Experiment& experiment, const std::set<std::string>& written) {
   std::string puts;
   for (const Put& put : experiment.puts) {
@@ -93,6 +111,8 @@ FurtherRun ProofRuns::force(const Experiment& experiment, const std::set<std::st
 
 llvm::Expected<Run> ProofRuns::repeat() { return make(1, {}); }
 
+// The other way round: the file is of run b, and the slot of run a. So b's captures must be of
+// force().
 llvm::Expected<Run> ProofRuns::leave_out(const Experiment& experiment) {
   std::string puts;
   for (const Put& put : experiment.puts) {
@@ -106,6 +126,7 @@ llvm::Expected<Run> ProofRuns::leave_out(const Experiment& experiment) {
   return make(0, {{"OPGUARD_TRANSPLANT", puts}});
 }
 
+// Empty where one side was not captured, or where no tensor differs.
 std::vector<Difference> ProofRuns::compare_bytes(const Pivot& candidate) const {
   std::vector<Difference> all;
   if (candidate.a.process < 0 || candidate.b.process < 0) return all;

@@ -67,11 +67,13 @@ class ProofRuns {
   const Run& run(int side) const { return timeline_.run(side); }
   llvm::Expected<Run> make(int side, const Selections& selections);
 
+  // Of a and b: with their hook, so with the probes of the first run.
   const GuardedProgram* programs_[2];
   const Timeline& timeline_;
   uint32_t left_, made_ = 0;
   uint32_t step_ = kNone;
   bool cut_ = false;
+  // Of write_a(). `repeated_a_` refers to it.
   Run again_a_;
   std::unique_ptr<Again> repeated_a_;
   Captures captures_[2];

@@ -1,3 +1,9 @@
+// What can be refused without a capture is refused before it. Such are a folder for the replay that
+// is not empty, a solver that cannot be loaded, a plan that is no file. Grants are held against the
+// captured plan. A name that it does not have is a slip of the pen, and would prove something else
+// unnoticed.
+//
+// The exit codes are those of Python's side as well: 3 is "this plan cannot be used", from either.
 #include "session/prove_plan.h"
 
 #include <algorithm>
@@ -26,6 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr int kBadInput = 3;
 
+// Says it, and gives the exit code.
 int bad(const std::string& message) {
   fail(message);
   return kBadInput;
@@ -55,8 +62,8 @@ std::string plan_tree(const std::string& plan) {
   return repository.empty() ? folder : repository;
 }
 
-// 0, or the exit code after it has been said that the library is none. None is no error where none
-// was named.
+// 0, or the exit code once it was said that `library` is no libz3. To find no solver is an error
+// only where one was named.
 int find_solver(const std::string& library, std::unique_ptr<proving::Solver>& solver) {
   if (library != "none") solver = proving::Solver::find(library);
   return solver || library.empty() || library == "none"
@@ -64,6 +71,8 @@ int find_solver(const std::string& library, std::unique_ptr<proving::Solver>& so
              : bad(library + ": no libz3 that can be loaded");
 }
 
+// By capture.py's path and not as a module: the user's Python has no package opguard, and needs
+// none.
 int capture(const ProvePlanOptions& options, const std::string& folder) {
   LaunchOptions launched;
   launched.command = {options.python, python_package_dir() + "/prove/capture.py", options.plan,
@@ -94,6 +103,7 @@ std::string wrong_grant(const proving::Grants& grants, const proving::Captured& 
   return "";
 }
 
+// Every format tells of the same two values; paths in them are relative to `plan_tree`.
 llvm::Error write_proof_reports(const ProvePlanOptions& options, const proving::Captured& captured,
                                 const proving::Result& result) {
   const PlanProof proof{captured, result, plan_tree(captured.plan)};
@@ -116,6 +126,7 @@ llvm::Error write_proof_reports(const ProvePlanOptions& options, const proving::
 
 }  // namespace
 
+// Its own exit code: kNo where a meaning differs from torch's, or a law of the algebra was refuted.
 int prove_rules(const ProvePlanOptions& options) {
   std::unique_ptr<proving::Solver> solver;
   if (const int exit_code = find_solver(options.solver, solver); exit_code != 0) return exit_code;
@@ -169,6 +180,7 @@ int prove_plan(const ProvePlanOptions& options) {
   if (const std::string wrong = wrong_grant(options.grants, captured); !wrong.empty())
     return bad(wrong);
   proving::Result result = proving::check(captured, options.grants, solver.get());
+  // Only where --full was given, or the folder kept from such a call.
   if (fs::exists(folder + "/full/plan.json", code)) {
     try {
       const proving::FullDims full = proving::read_full_dims(folder + "/full");

@@ -1,5 +1,12 @@
 // session/prove_plan.h: `opguard prove plan.py`: the plan's ranks and its model are captured by
 // Python, and proved equal here.
+//
+//   capture    python/opguard/prove: a step of the model and of each rank, as JSON
+//   check      both as terms (src/prove): proved, refuted with numbers, or unknown and why
+//   report     text, JSON, HTML, SARIF; of a refutation also a program (prove_replay.h)
+//
+// Counterexample: a proof at reduced dims, of a plan that is another program at its full ones. The
+// verdict is then `unknown`, and the difference is told.
 #pragma once
 
 #include <optional>

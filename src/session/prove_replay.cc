@@ -1,3 +1,15 @@
+// case.json holds one point: every input as numbers, and what the two sides are predicted to leave
+// there.
+//
+//   "values": {"x": [0.5, 1.25, ...], "token": [3, 0]}
+//   "difference": {"output": "loss", "rank": 1, "position": [], "logical": 2.5, "plan": 1.25, ...}
+//
+// The point of the refutation names only the unknowns that have a part in it. All others get
+// numbers that are a function of name and position, so the folder is the same each time it is
+// written.
+//
+// Counterexample: a folder of a capture may be anybody's. A source named "../../.bashrc" in it is
+// refused: no file is written outside of the folder.
 #include "session/prove_replay.h"
 
 #include <algorithm>
@@ -19,6 +31,7 @@ using Json = nlohmann::ordered_json;
 // What replay.py imports of python/opguard/prove.
 constexpr const char* kLibrary[] = {"encode.py", "placement.py", "problem.py", "sources.py"};
 
+// A 64-bit mix of name and position: the number of an unknown that the point does not name.
 uint64_t mixed(const std::string& name, uint64_t position) {
   uint64_t x = 0xcbf29ce484222325u + position * 0x9e3779b97f4a7c15u;
   for (const char c : name) x = (x ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -64,6 +77,7 @@ std::pair<int64_t, int64_t> indices_of(const proving::Captured& captured,
   return {own, place == nullptr ? own : place->at(static_cast<size_t>(own))};
 }
 
+// replay.py reads it, and the README's commands go by the order of `names`.
 Json case_json(const proving::Captured& captured, const proving::Result& result) {
   Json names = Json::object();
   for (const auto& [name, input] : captured.inputs) names[name] = {{"shape", input.shape}};
@@ -85,6 +99,7 @@ Json case_json(const proving::Captured& captured, const proving::Result& result)
           {"values", values_of(captured, result)}};
 }
 
+// Two texts: of a difference in numbers, and of a plan that does not come to its end (a deadlock).
 std::string readme(const proving::Captured& captured, const proving::Result& result) {
   const std::string plan = fs::path(captured.plan).filename().string();
   std::string text = "# What `opguard prove " + plan +

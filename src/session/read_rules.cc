@@ -1,3 +1,5 @@
+// Notes of a file are for a person, and outlive the merge. merge_invariants() joins the rules, and
+// the notes of all files are put behind one another.
 #include "session/read_rules.h"
 
 #include "invariants/builtin.h"

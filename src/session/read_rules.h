@@ -1,4 +1,10 @@
 // session/read_rules.h: files of invariants, by name: a path, or "builtin".
+//
+//   read_rules_files({}, {"b23ae"})                      what comes with opguard, one of them muted
+//   read_rules_files({"builtin", "own.json"}, {})        both, a rule of both once
+//
+// Counterexample: rules that hide noise of a comparison (--ignore-file). They are another language:
+// read_rules() in session/report_verdict.h.
 #pragma once
 
 #include <string>

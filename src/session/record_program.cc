@@ -1,3 +1,15 @@
+// The order matters: all that can be refused is refused before the program starts, since it may run
+// for days. Behind the run most of what goes wrong is a warning, since the log is paid for.
+//
+//   opguard run --log run_a --steps 10..20 -- python train.py
+//
+//   check      selections, windows, watchers, the earlier run's logs
+//   prepare    the folder, the environment, rules, the helper that uploads
+//   run        with the user's own terminal; its exit code is ours where it is not 0
+//   tell       what was recorded, what is missing, what to do next
+//
+// An empty value takes a variable away. So a program that is itself started below `opguard run`
+// takes no mode, window or selection over from the run around it.
 #include "session/record_program.h"
 
 #include <algorithm>
@@ -36,6 +48,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Also one that was not closed: it is somebody's run all the same.
 bool holds_logs(const fs::path& dir) {
   std::error_code ec;
   for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
@@ -59,11 +72,13 @@ std::optional<fs::path> find_logs(const LogFolder& folder, const fs::path& wante
   return now;
 }
 
+// Of a log's header; nullptr: the process has not said.
 const std::string* setting(const ProcessLog& process, const std::string& key) {
   auto at = process.settings.find(key);
   return at == process.settings.end() ? nullptr : &at->second;
 }
 
+// A selection that met no event may be a slip in its name. It is a warning, as the run is whole.
 void print_captures(const RecordOptions& opt, const Run& recorded) {
   for (const ProcessLog& process : recorded.processes)
     if (const std::string* text = setting(process, "capture"))
@@ -81,6 +96,9 @@ void print_captures(const RecordOptions& opt, const Run& recorded) {
 }
 
 // Done where some process did it and none had to refuse.
+//   transplant.0 = "done"          some process has put the value in place
+//   transplant.0 = "not reached"   this one never came there: another may have
+//   transplant.0 = anything else   why it was refused
 bool transplants_done(const RecordOptions& opt, const Run& recorded) {
   bool all = true;
   for (size_t i = 0; i < opt.transplants.size(); ++i) {
@@ -204,6 +222,7 @@ bool print_recorded(const RecordOptions& opt, const LogFolder& folder, const fs:
   return done;
 }
 
+// OPGUARD_CAPTURE and OPGUARD_TRANSPLANT take one selection a line.
 std::string lines(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += text + "\n";
@@ -284,7 +303,10 @@ bool read_window(const RecordOptions& opt, StepWindow& window, std::string& erro
 
 }  // namespace
 
+// The exit code is the program's own where that is not 0: a script around us sees what it would
+// have seen without us.
 int record_program(RecordOptions opt) {
+  // `python -I` takes nothing from us: it would run to its end and record nothing.
   if (llvm::Error error = check_reachable(opt.command))
     return fail(llvm::toString(std::move(error)));
   std::error_code ec;
@@ -309,6 +331,7 @@ int record_program(RecordOptions opt) {
   fs::create_directories(log, ec);
   if (ec) return fail("cannot make " + opt.log + ": " + ec.message());
 
+  // From here on the folder is held, whatever the program does to its name.
   const LogFolder folder(log);
   Provenance provenance = provenance_of(fs::current_path().string());
   provenance.command = quote(opt.command);
@@ -379,6 +402,7 @@ int record_program(RecordOptions opt) {
   std::string failure = ran->failure();
   if (!failure.empty())
     std::fprintf(stderr, "opguard: the program ended with %s\n", failure.c_str());
+  // The program may have moved the folder: what is written about the run goes where the logs are.
   if (const auto now = folder.now(); now && holds_logs(*now))
     if (llvm::Error error = write_provenance(now->string(), provenance))
       say("warning: " + llvm::toString(std::move(error)));
@@ -389,6 +413,7 @@ int record_program(RecordOptions opt) {
   if (uploaded)
     if (llvm::Error error = uploaded->finish()) {
       say("warning: " + llvm::toString(std::move(error)));
+      // The program went well, and its record is not where it was asked to be.
       if (ran->exit_code == 0) return kCouldNotTell;
     }
   if (ran->exit_code != 0) return ran->exit_code;

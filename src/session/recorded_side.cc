@@ -1,3 +1,7 @@
+// The steps of record_side() are: the files that are left out, the traced run, the match with the
+// other's plan, the probes, the guarded run. A program that fails is recorded as far as it came,
+// and `failure` says how it ended. What a caller makes of half of a run is its own rule: `bisect`
+// refuses it, `record` keeps it.
 #include "session/recorded_side.h"
 
 #include "matcher/match.h"
@@ -8,6 +12,8 @@
 namespace opguard {
 namespace {
 
+// `before_run` is called here and before the guarded run: a resume finds the same checkpoint in
+// both.
 llvm::Expected<Survey> surveyed(const SideRequest& request, const TemplateLibrary& templates,
                                 Diagnostics& diags) {
   auto left_out = left_out_of(request.tree, request.sources, request.command, request.exported);
@@ -45,6 +51,7 @@ llvm::Expected<RecordedSide> record_side(const SideRequest& request,
   made.side.provenance.command = quote(request.command);
   made.survey = std::move(*survey);
   if (share) {
+    // A boundary that only this side has keeps its own id, so that it is recorded too.
     const MatchSet matches = match_sites(made.survey.sites, templates, *share);
     made.bounds = share_boundaries(*share, matches, made.survey.sites, made.survey.plan);
     made.shared = matches.count(MatchStatus::matched);

@@ -29,7 +29,7 @@ struct SideRequest {
   std::vector<std::string> packages;
   SourceChoice sources;
   uint64_t steps = kUntilNothingNew;  // PreflightOptions::steps
-  Variables environment{};            // of the guarded run: determinism control, a mode
+  Variables environment{};            // of the guarded run: determinism control, observations
   std::string work;                   // folder of ours
   Provenance provenance{};
   bool exported = false;  // left_out_of(): git keeps all of the tree

@@ -1,3 +1,15 @@
+// What has been brought is known as ranges of bytes, by file. A question is cut to what is missing
+// before it goes out:
+//
+//   have      [0, 4096)  [8192, 12288)
+//   asked     [2048, 10240)
+//   goes out  [4096, 8192)
+//
+// A question goes out as one range. So what is here amid it, and touches neither end, comes once
+// more.
+//
+// Counterexample: a file of the other side that lies on this machine. It is not below our work
+// folder, and nothing is asked for it.
 #include "session/remote_logs.h"
 
 #include <algorithm>
@@ -23,6 +35,7 @@ bring_logs.serve(dict(zip(sys.argv[1::2], sys.argv[2::2])))
 )";
 
 // "s3://bucket/runs/a" -> "s3/bucket/runs/a": what a person takes it for.
+// No "..": a URL names a folder below ours, whatever it holds.
 fs::path folder_of_url(const std::string& url) {
   const std::string name = url_name(url);
   const size_t scheme = name.find("://");
@@ -42,6 +55,7 @@ void cut_to_missing(const Extents& have, uint64_t& from, uint64_t& end) {
   if (next != have.end() && next->second >= end) end = std::min(end, next->first);
 }
 
+// Joins what touches, so that the ranges stay few and never overlap.
 void add_extent(Extents& have, uint64_t from, uint64_t end) {
   auto at = have.upper_bound(from);
   if (at != have.begin() && std::prev(at)->second >= from) from = (--at)->first;
@@ -93,6 +107,7 @@ std::string RemoteLogs::here(const std::string& folder) const {
   return found == here_.end() ? folder : found->second;
 }
 
+// One round trip for all pieces of a call; none where all of it is here.
 std::string RemoteLogs::bring_pieces(const std::vector<FilePiece>& pieces) {
   nlohmann::json wanted = nlohmann::json::array();
   for (const FilePiece& piece : pieces) {

@@ -1,3 +1,12 @@
+// The replay is recorded as the job was: its log's header tells mode, steps and seed. Its exit code
+// counts: a replay that failed is compared with nothing.
+//
+//   origin      computed otherwise by itself           this is the rank to name
+//   received    what the others gave it was another    it only follows
+//   exchanged   every rank gave the same, and the result of the exchange is another
+//
+// Counterexample: every rank is an origin from the first step on. The sentence says then that it is
+// another version, machine or checkpoint, and no fault of one device.
 #include "session/replay.h"
 
 #include <algorithm>
@@ -24,6 +33,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// As it stands in the JSON.
 const char* role_name(ReplayRole role) {
   switch (role) {
     case ReplayRole::same:
@@ -48,6 +58,7 @@ std::string replay_place(const Run& job, const ReplayRank& rank) {
   return "step " + std::to_string(rank.step) + ", " + rank.name + ", " + replayed_place(job, rank);
 }
 
+//   rank 5 on node17: did not compute what its replay computes: step 1204, grad:up.weight, ...
 std::string line_of(const Run& job, const ReplayRank& rank) {
   const std::string who =
       "rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host) + ": ";
@@ -99,6 +110,7 @@ std::string replay_sentence(const ReplayCheck& check) {
              : "same: every rank computed what its replay computes, " + steps;
 }
 
+// What differs comes before what is not known: one rank that differs is an answer.
 int code_of(const ReplayCheck& check) {
   for (const ReplayRole role : {ReplayRole::origin, ReplayRole::exchanged, ReplayRole::received})
     if (count(check, role) > 0) return kNo;

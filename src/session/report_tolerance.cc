@@ -1,3 +1,10 @@
+// Before anything is compared the logs have to fit each other. What does not fit is inconclusive
+// and told as a reason, since a distance measured on such logs would be a number without a meaning:
+//
+//   a side without sketches         it was not recorded in mode sketch
+//   a hole, or a log cut short      a missing tensor would pass for an equal one
+//   a side with jitter              its distance is noise; only the noise runs may have it
+//   a reference of other pieces     it was recorded for another candidate, as the digests say
 #include <memory>
 #include <utility>
 
@@ -15,6 +22,7 @@
 namespace opguard {
 namespace {
 
+// Of the first process that has it; "" where none has.
 std::string recorded_setting(const Run& run, const char* key) {
   for (const ProcessLog& log : run.processes)
     if (const auto known = log.settings.find(key); known != log.settings.end())

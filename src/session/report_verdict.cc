@@ -1,3 +1,6 @@
+// The terminal comes before the files: by then the runs are paid for, and a disk may be full.
+// Commands that run programs read the rules once before them as well: a fault in a rule costs no
+// run.
 #include "session/report_verdict.h"
 
 #include <unistd.h>
@@ -25,6 +28,7 @@
 namespace opguard {
 namespace {
 
+// As https://no-color.org has it: any NO_COLOR that is not empty turns colours off.
 bool use_colour(const std::string& choice) {
   if (choice != "auto") return choice == "always";
   const char *no_color = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
@@ -50,6 +54,7 @@ int exit_code(const Verdict& verdict, bool strict) {
 
 namespace {
 
+// Each format whose path is given, from the same Report.
 llvm::Error write_files(const Report& report, const ReportOptions& options) {
   struct Format {
     const std::string& path;
@@ -131,6 +136,8 @@ int report_verdict(const std::string& dir_a, const std::string& dir_b, const Cov
   return code ? *code : fail(llvm::toString(code.takeError()));
 }
 
+// The exit code: kNo where something was found, kCouldNotTell where the log could not have shown
+// it.
 int report_single(const std::string& dir, const ReportOptions& options) {
   for (const std::string& path : {options.html, options.perfetto, options.sarif})
     if (!path.empty()) return fail(path + ": only --json and the terminal tell of one run alone");

@@ -1,5 +1,15 @@
 // session/report_verdict.h: from two folders of logs to a printed verdict; what align, diff and
 // noise share.
+//
+//   compare_logs()      logs -> runs, alignment, verdict; if diverged, further runs
+//   show_compared()     the report on the terminal, the files of the options, the exit code
+//   report_verdict()    both
+//
+// What a caller alone knows comes in as functions: Examine runs the programs again, FindBackgrounds
+// looks into their texts. So `align` passes no Examine, unless it is told how the programs are run.
+//
+// Counterexample: settings under which nothing can be compared. The files are written all the same,
+// and the verdict is an error with its reason.
 #pragma once
 
 #include <array>

@@ -1,3 +1,7 @@
+// Selections travel in files, "@/w/run_b/proof_2/OPGUARD_CAPTURE.txt": one variable of the
+// environment takes 128 KiB, and a question to every operator may be longer. Such a run is `apart`
+// (support/launch.h). It has its own process group, which is ended as a whole when its step or its
+// time is over.
 #include "session/rerun.h"
 
 #include <algorithm>
@@ -13,6 +17,8 @@ namespace opguard {
 
 namespace fs = std::filesystem;
 
+// In seconds. The longest process's time goes from its first event to its last. Imports and a
+// compiler's work before the first event are not in it, hence the minute.
 uint64_t patience_s(const Run& run) {
   uint64_t longest = 0;
   for (const ProcessLog& log : run.processes)
@@ -40,6 +46,8 @@ llvm::Expected<std::string> run_again(const GuardedProgram& program, const Rerun
                      {true, options.until != kNone, options.timeout_s});
 }
 
+// The key of a file: boundary, kind, phase, node, rank, occurrence, and which of the rank's
+// processes.
 void Captures::read(const std::string& dir, const Run& run) {
   std::error_code failed;
   for (fs::directory_iterator it(dir, failed), end; !failed && it != end; it.increment(failed)) {

@@ -1,4 +1,12 @@
 // session/rerun.h: a side's program run once more, and the tensors that such a run has written.
+//
+//   run_again(b, {"proof_2", {{"OPGUARD_CAPTURE", "softmax:q7k2@3\n"}}, /*until=*/4})
+//   captures.read(log, again)       tensors-rank0-4711-softmax:q7k2@3-forward-op.safetensors
+//   captures.of(run_b, event)       the same file, by the event of the first run
+//
+// A re-run has other processes, with other numbers. So a file belongs to a rank and to the ordinal
+// of the process in it, never to a pid. Counterexample: two files of one such name. Which is meant
+// cannot be told, and there is none.
 #pragma once
 
 #include <map>

@@ -1,3 +1,13 @@
+// Three kinds of work are kept, each by what it depends on:
+//
+//   recorded_       this call      command, packages, control: replay and canaries share one
+//   bases_          this call      check and commit
+//   .opguard/bases  every call     a note with the id of the kept run, by the same key
+//
+// A base whose kept run is gone or damaged is made again without a word: it is a cache.
+//
+// Counterexample: a resume is recorded anew each time. Its program depends on what `first` has
+// left.
 #include "session/run_check.h"
 
 #include <algorithm>
@@ -34,6 +44,7 @@ constexpr uint32_t kProveByText = 3;
 constexpr size_t kShortCommit = 12;
 const std::string kWorkWord = "{work}";
 
+// `{work}` in a command. The search goes on behind what was put in.
 std::string with_work(std::string command, const std::string& work) {
   for (size_t at = command.find(kWorkWord); at != std::string::npos;
        at = command.find(kWorkWord, at + work.size()))
@@ -75,6 +86,7 @@ void note_place(const ComparedRuns& compared, CheckRun& run) {
   run.drift.place = at.location.file + ": " + at.operator_name;
 }
 
+// Inconclusive is no failure of the tree: the check is undecided, exit code 2.
 Certified certified_by(Outcome outcome) {
   switch (outcome) {
     case Outcome::identical:
@@ -172,6 +184,7 @@ llvm::Expected<std::shared_ptr<CheckRunner::Base>> CheckRunner::find_base(
   SideRequest wanted = request(check, "the merge base", check.command);
   const std::string exported = wanted.work + "/tree";
   if (auto done = export_revision(tree->root, commit, exported); !done) return done.takeError();
+  // The tree may be a folder of the repository: the same folder of the exported commit is run.
   const std::string inside = fs::path(options_.tree).lexically_relative(tree->root).string();
   wanted.tree = inside == "." ? exported : exported + "/" + inside;
   std::error_code error;
@@ -240,6 +253,7 @@ llvm::Error CheckRunner::run_default_path(const Check& check, const std::string&
   if (!good) return good.takeError();
   auto side = record_now(check, check.command, &(*good)->plan);
   if (!side) return side.takeError();
+  // A difference that was accepted here, bit for bit, is not proven again.
   const auto known = [&](const Run& seen) {
     AcceptedDrift drift = run.drift;
     drift.values = values_digest(seen);
@@ -252,6 +266,7 @@ llvm::Error CheckRunner::run_default_path(const Check& check, const std::string&
   return take(**compared, "against " + base.substr(0, kShortCommit), run);
 }
 
+// The second run is under the same probes: what differs then is the program's own doing.
 llvm::Error CheckRunner::run_replay(const Check& check, CheckRun& run) {
   auto first = record_now(check, check.command, nullptr);
   if (!first) return first.takeError();
@@ -268,6 +283,8 @@ llvm::Error CheckRunner::run_replay(const Check& check, CheckRun& run) {
   return take(**compared, "one run twice", run);
 }
 
+// `first` runs without probes. What it leaves in `saved` is copied for each run of `then`, the
+// traced one and the guarded one, so that neither finds the other's.
 llvm::Error CheckRunner::run_resume(const Check& check, CheckRun& run) {
   auto whole = record_now(check, check.command, nullptr);
   if (!whole) return whole.takeError();

@@ -8,6 +8,13 @@
 //
 // What two checks run alike is recorded once. `{work}` in a command is a folder that is made anew
 // before every run: a checkpoint of one run is not found by the next.
+//
+// Counterexample: a check that `opguard diff` makes (ranks, or any within tolerance). A side of it
+// has one such folder for all of its runs.
+//
+// The cost of a bit-exact check: a traced run and a guarded one, and what it is compared with. That
+// is kept by commit (default-path), or is one more guarded run (replay), or `first` and two runs of
+// `then` (resume).
 #pragma once
 
 #include <map>
@@ -58,9 +65,12 @@ class CheckRunner {
   };
   using Side = std::shared_ptr<RecordedSide>;
 
+  // Of the tree as it lies there, with a work folder and a scratch folder of its own.
   SideRequest request(const Check& check, const std::string& name, const std::string& command);
+  // saved: a folder whose content the run finds as `{work}`; "": an empty one.
   llvm::Expected<Side> record_now(const Check& check, const std::string& command, const Plan* share,
                                   const std::string& saved = "");
+  // The merge base's run: of this call, else of the store, else exported and recorded.
   llvm::Expected<std::shared_ptr<Base>> find_base(const Check& check, const std::string& commit);
 
   llvm::Error run_default_path(const Check& check, const std::string& base, CheckRun& run);
@@ -68,6 +78,7 @@ class CheckRunner {
   llvm::Error run_resume(const Check& check, CheckRun& run);
   llvm::Error run_diff(const Check& check, const std::string& base, CheckRun& run);
   llvm::Error run_canaries(const Check& check, CheckRun& run);
+  // What the comparison says, into the check's result, certificate and drift.
   llvm::Error take(const ComparedRuns& compared, const std::string& against, CheckRun& run);
 
   Options options_;

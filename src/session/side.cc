@@ -1,3 +1,9 @@
+// A guarded run leaves three files beside its folder of logs:
+//
+//   run_b/proof_2/log/          the logs; sites.json, run.json
+//   run_b/proof_2/output.txt    what the program printed
+//   run_b/proof_2/steps         optimizer steps so far, for the line of progress
+//   run_b/proof_2/peak_bytes    the most memory that one process of it held
 #include "session/side.h"
 
 #include <cstdio>
@@ -23,6 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// By boundary: the whole expression, with file, line and column. A bound site is a copy. So whether
+// it draws random numbers is looked up by its place in the source, not by its number.
 std::map<std::string, Location> locate(const std::vector<Bound>& bounds, const Survey& survey) {
   using Place = std::tuple<std::string_view, std::string_view, uint32_t, uint32_t, Form>;
   auto place = [](const Site& site) -> Place {
@@ -44,6 +52,7 @@ std::map<std::string, Location> locate(const std::vector<Bound>& bounds, const S
 
 }  // namespace
 
+// The search goes on behind what was put in: a tree whose own path holds "{tree}" ends no loop.
 std::string replace_tree(std::string text, const std::string& tree) {
   for (size_t at = text.find("{tree}"); at != std::string::npos;
        at = text.find("{tree}", at + tree.size()))
@@ -56,6 +65,8 @@ llvm::Error renew_tree(const DiffSide& side) {
   return renew_copy(side.copy_of, side.tree, fs::path(side.work).parent_path());
 }
 
+//   run_b/probes.diff        the same as a diff, for a reader; nothing reads it back
+//   run_b/hook/hook.json     {"files": {"/home/me/v2/model.py": ".../run_b/hook/0.py"}}
 llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& survey,
                                             const std::vector<Bound>& bounds, Diagnostics& diags) {
   std::vector<Wrap> wraps;
@@ -66,6 +77,8 @@ llvm::Expected<std::string> instrument_side(const DiffSide& side, const Survey& 
   return write_hook(*patch, side.work + "/hook");
 }
 
+// Of two values of one variable the later one holds. So `environment` may not set the mode or the
+// hook, and what a caller pushes behind (mode sketch, in tolerance.cc) does.
 GuardedProgram guarded(const DiffSide& side, const std::string& hook,
                        const Variables& environment) {
   GuardedProgram program{side.name, side.command, side.tree, own_run_environment(), side.work};
@@ -122,12 +135,14 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
   return log;
 }
 
+// The runtime knows the line alone; the report underlines the expression by these columns.
 llvm::Error write_places(const std::string& log, const std::vector<Bound>& bounds,
                          const Survey& survey) {
   return write_sites(log, locate(bounds, survey),
                      find_calls(survey.trace, survey.sources, survey.sites));
 }
 
+// The survey has counted the steps, so the line of progress can say how many are left.
 llvm::Error record(const DiffSide& side, const GuardedProgram& program,
                    const std::vector<Bound>& bounds, const Survey& survey, std::string* failure,
                    const std::string& folder) {

@@ -58,7 +58,8 @@ llvm::Expected<std::string> run_guarded(const GuardedProgram& program, const std
                                         const Variables& more, std::string* failure = nullptr,
                                         const Ending& ending = {});
 
-// Before a run of a side that has DiffSide::copy_of.
+// Makes the side's copy anew, before a run of it. Nothing is done for a side without
+// DiffSide::copy_of.
 llvm::Error renew_tree(const DiffSide& side);
 
 // `{tree}` in a word of a command is that side's tree.

@@ -1,3 +1,9 @@
+// A range is split at its first "..", and both halves are resolved by git in one repository:
+//
+//   v1..v2    tree_a holds v1, tree_b holds v2
+//   v1..      tree_a holds v1; side b is the work tree where it lies, uncommitted changes with it
+//   ..v2      refused: there is no good side
+//   v1...v2   the second half is ".v2", which git does not know: its error is told
 #include "session/side_trees.h"
 
 #include <optional>
@@ -14,6 +20,8 @@ namespace {
 
 constexpr const char* kWorkingTree = "working tree";
 
+// "uncommitted changes of model.py and 3 more files are in neither side". Who edits and compares
+// two commits would else wonder why the edit has no effect.
 void note_changes(const WorkTree& tree, const std::string& good) {
   if (tree.changed == 0) return;
   const std::string more =
@@ -22,6 +30,7 @@ void note_changes(const WorkTree& tree, const std::string& good) {
       good + ".. compares with them");
 }
 
+// The data are linked into the exported trees alone. The work tree has them already.
 llvm::Expected<std::array<Provenance, 2>> export_range(const SideTreesOptions& options) {
   const size_t dots = options.range.find("..");
   if (dots == std::string::npos || dots == 0)
@@ -67,6 +76,7 @@ Provenance provenance_of(const std::string& tree) {
   return provenance;
 }
 
+// One tree given means both sides: two commands (--run-a, --run-b) in one folder.
 llvm::Expected<std::array<Provenance, 2>> find_side_trees(const SideTreesOptions& options) {
   if (!options.range.empty()) return export_range(options);
   if (options.trees.empty() || options.trees.size() > 2)

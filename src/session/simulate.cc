@@ -1,3 +1,15 @@
+// Which rank of a has the data of a rank of b is told by the two runs alone:
+//
+//   b's logs    simulate = "0,1;2,3"      ranks 0 and 1 have the same data, and so have 2 and 3
+//   a's logs    ranks 0, 1                as many as b has groups
+//   so          0, 1 -> 0   2, 3 -> 1     groups in order, beside ranks in order
+//
+// Every rank is loaded and compared as a run of its own, under the number of a's rank.
+// Counterexample: to align both runs as a whole. A rank of b would look for a partner of its own
+// number, and a has none.
+//
+// The cost: both folders are loaded once for each rank of b; one comparison is held at a time, and
+// the one that is shown.
 #include "session/simulate.h"
 
 #include <algorithm>
@@ -21,6 +33,8 @@ constexpr const char* kSetting = "simulate";  // python/opguard/simulate/seams.p
 constexpr const char* kRefusal = "opguard: --simulate: ";
 
 // "0,1;0,2" are ranks with the same data: all three of them.
+// Groups of several logs may overlap: "0,1" of one and "1,2" of another are three ranks with the
+// same data. Each rank has the lowest of its group in `first`.
 void join_ranks(const std::string& text, std::map<int32_t, int32_t>& first) {
   std::istringstream groups(text);
   for (std::string group; std::getline(groups, group, ';');) {
@@ -70,6 +84,8 @@ llvm::Expected<std::unique_ptr<Compared>> compare_rank(const std::string& dir_a,
   return made;
 }
 
+// Which rank says most: one that differs, before one that could not be compared, before one that is
+// equal.
 int weight(Outcome outcome) {
   return outcome == Outcome::diverged ? 2 : outcome == Outcome::inconclusive ? 1 : 0;
 }
@@ -78,6 +94,7 @@ int weight(Outcome outcome) {
 
 Variables simulate_environment(bool on) { return {{"OPGUARD_SIMULATE", on ? "1" : ""}}; }
 
+// The rest of the line behind the mark, as python/opguard/simulate has written it.
 std::string refusal_in(const std::string& output) {
   std::ifstream file(output);
   for (std::string line; std::getline(file, line);)

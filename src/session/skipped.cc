@@ -1,3 +1,5 @@
+// Diagnostics name files as they are shown, by their paths. An answer names them by package and
+// name below the root: nothing in a plan is an absolute path.
 #include "session/skipped.h"
 
 #include <map>

@@ -1,5 +1,10 @@
 // session/skipped.h: files that cannot be read, or are no Python: each is skipped and named, and
 // the rest of the tree goes on.
+//
+//   old/py2.py:3:7: warning: ...; the file is skipped
+//
+// Counterexample: a file that the program has loaded. It is Python, whatever our parser makes of
+// it, and its operators show as unattributed (survey.h).
 #pragma once
 
 #include <cstdint>

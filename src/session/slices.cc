@@ -1,3 +1,13 @@
+// One text for one run. Its order is fixed, by sets and maps, since its digest stands in the
+// reference's log. By it report_tolerance() sees whether the reference was recorded for this
+// candidate.
+//
+//   a candidate of one process    "world 1", and its types: it has no pieces
+//   of two ranks                  "world 2", its types, its shapes, then parts and parameters
+//   a port of one process         its shapes as `exchange` lines: dimensions may be exchanged
+//
+// The cost: one pass over the events for the types, one over the results for the shapes
+// (held_shapes.h).
 #include "session/slices.h"
 
 #include <algorithm>
@@ -23,6 +33,8 @@ constexpr uint64_t kNarrowPart = 4;
 
 }  // namespace
 
+// "" for a run in float32: only where more than a quarter of the floating results are of one narrow
+// type is rounding that coarse. Narrower is what has a larger unit roundoff than float32.
 std::string types_of(const Run& candidate) {
   std::map<std::string, std::map<std::string, uint64_t>> boundaries;
   std::map<std::string, uint64_t> all;
@@ -58,6 +70,7 @@ std::string types_of(const Run& candidate) {
 
 namespace {
 
+// In the order python/opguard reads them: the world first.
 std::string shape_lines(const Run& candidate, bool port) {
   std::set<int32_t> ranks;
   std::set<std::vector<int64_t>> shapes;
@@ -105,6 +118,7 @@ std::string pads_of(const Run& reference, const Run& candidate) {
   return text.empty() ? text : "world 1\n" + text;
 }
 
+// 8 hexadecimal digits of a CRC-32: enough to tell that another text was used, not who changed it.
 std::string slices_digest(const std::string& text) {
   char digest[9];
   const llvm::ArrayRef<uint8_t> bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());

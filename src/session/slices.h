@@ -25,11 +25,12 @@ namespace opguard {
 // `port`: no operator of the reference has the candidate's name.
 std::string slices_of(const Run& candidate, bool port = false);
 
-// Of these the lines of types alone: one for each boundary, if many results are of a narrow type.
+// Of slices_of() the lines of types alone: one for each boundary, if many results are of a narrow
+// type.
 std::string types_of(const Run& candidate);
 
-// The same as builds wrote it that knew nothing of parts and padding. Where all is even such logs
-// say as much.
+// slices_of() without parts and parameters, as builds wrote it that knew none. Logs of theirs have
+// the digest of this text, and are compared all the same.
 std::string even_slices_of(const Run& candidate);
 
 // What a candidate that is padded is to be recorded with. Its tensors get a sketch without the pad

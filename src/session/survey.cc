@@ -1,3 +1,9 @@
+// Sources are read twice, for two questions. What the program loaded makes the plan: its sites and
+// their signatures. All that lies below the roots makes `elsewhere`: what reads like a boundary and
+// never ran. By it a later match is not led astray.
+//
+// Counterexample: a tree that carries probes. The program is traced with plain texts in their
+// place, and the plan is of these. So a plan does not depend on whether probes were in.
 #include "session/survey.h"
 
 #include <filesystem>
@@ -22,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The tree's files that carry probes, plain.
+// A patch that is applied to no file: it holds the texts as they would be.
 llvm::Expected<Patch> plain_texts(const std::string& tree) {
   auto sources = read_sources({{"", tree, ""}});
   if (!sources) return sources.takeError();
@@ -46,6 +53,7 @@ llvm::Expected<TemplateLibrary> find_templates(const std::string& folder, Diagno
   return templates;
 }
 
+//   {"files": {"/home/me/v2/model.py": "DIR/0.py", "/home/me/v2/train.py": "DIR/1.py"}}
 llvm::Expected<std::string> write_hook(const Patch& patch, const std::string& dir) {
   std::error_code error;
   fs::create_directories(dir, error);

@@ -34,8 +34,8 @@ struct SurveyOptions {
   std::string work;                   // folder of ours for traces and texts
   bool quiet = false;
   std::string activities = "auto";  // PreflightOptions::activities
-  bool to_its_end = false;          // likewise
-  Variables environment{};          // likewise
+  bool to_its_end = false;          // PreflightOptions::to_its_end
+  Variables environment{};          // PreflightOptions::environment
 };
 
 // What the tracer saw, the sources the program loaded (without probes, if the tree carries some),

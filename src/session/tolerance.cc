@@ -1,3 +1,13 @@
+// The order of the runs is the order of what each must know. The candidate knows nothing and runs
+// first. The reference then sketches the pieces that the candidate's ranks hold. What is padded can
+// be told by both shapes only, so a padded candidate is run once more.
+//
+//   run_a/slices.txt    world 2, shape 8 64, ...       for the reference
+//   run_a/pads.txt      pad 103 26                     for the candidate, once more
+//   run_a/types.txt     type model.linear:3nly bfloat16    for the jittered runs of the reference
+//
+// Counterexample: a run that fails. Elsewhere half of a run is compared as far as it came;
+// distances need the whole of each.
 #include "session/tolerance.h"
 
 #include "align/pair/run.h"

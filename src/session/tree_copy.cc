@@ -1,3 +1,16 @@
+// Copying is by kind of entry:
+//
+//   model.py          copied, with its time, so that byte code of it stays valid
+//   data -> /mnt/d    copied as a link: what the program writes there is shared
+//   .venv/            linked as a whole: it has a pyvenv.cfg
+//   .opguard/         not copied, nor is our work folder: a copy in itself would have no end
+//   a socket          skipped
+//
+// Watching compares time, size and inode of every file before and after. Counterexample: no content
+// is read. A program may write a file anew in the same size and set its time back. Only the inode
+// tells then, if it wrote beside and renamed.
+//
+// The cost: copying reads the tree once a run; watching is one lstat a file, twice a run.
 #include "session/tree_copy.h"
 
 #include <sys/stat.h>
@@ -17,6 +30,8 @@ namespace fs = std::filesystem;
 // Beyond so many files a tree is no longer watched: a data set of single files.
 constexpr size_t kMostFiles = 200'000;
 
+// What `python -m venv` and uv write into each environment. The folder's name is the user's to
+// choose.
 bool is_environment(const fs::path& folder) {
   std::error_code error;
   return fs::exists(folder / "pyvenv.cfg", error);
@@ -107,6 +122,7 @@ void WatchedTree::end() {
     if (!after.contains(name)) written_.insert(name);
 }
 
+// Of files and links below the tree, by their names. Empty: there are more than kMostFiles.
 WatchedTree::Stamps WatchedTree::stamps() const {
   Stamps all;
   std::error_code error;

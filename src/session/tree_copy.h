@@ -35,6 +35,7 @@ class WatchedTree {
   const std::set<std::string>& written() const { return written_; }
 
  private:
+  // Equal stamps: taken to be unchanged, though no byte is read.
   struct Stamp {
     int64_t changed_ns = 0;
     uint64_t size = 0, node = 0;

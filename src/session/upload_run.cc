@@ -1,3 +1,6 @@
+// Two questions to one helper: is it ready, and is it done. In between it works by itself, on what
+// the log's thread leaves in the folder. begin() waits for the first answer, so a store that cannot
+// be written to is an error before the program starts.
 #include "session/upload_run.h"
 
 #include "session/helper_answer.h"

@@ -1,3 +1,18 @@
+// The search is by lengths of a beginning. The probes are in order of execution, and the shortest
+// beginning that brings the change about ends with the culprit.
+//
+//   wraps     1 2 3 4 5 6 7 8      all: changed
+//   1 to 4    as bare              good = 4
+//   1 to 6    changed              bad = 6
+//   1 to 5    changed              bad = 5: wrap 5
+//
+// Two further runs qualify it: `alone`, it changes something without the others; `only`, without it
+// nothing changes.
+//
+// Counterexample: a change that comes at times. Bare against bare and probed against probed are run
+// before the search, and either of them ends it: no probe could be named.
+//
+// The cost: log2 of the probes in runs, at most --runs, and the two that qualify.
 #include "session/verify.h"
 
 #include <cstdio>
@@ -19,11 +34,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// One run of the program, however it ended.
 struct Ran {
   std::string failure;  // "" if it ended well
   Run log;              // without processes if nothing was recorded
 };
 
+// What the log itself says it lacks: records lost, logs not closed, code that ran without its
+// probes.
 LogLoss log_loss(const Run& run) {
   LogLoss loss;
   loss.processes = run.processes.size();
@@ -55,6 +73,7 @@ class Program {
   }
 
  private:
+  // A folder of its own for each name; "search" is made anew for each run of the search.
   llvm::Expected<Ran> run(const std::string& name, const std::vector<Wrap>& wraps,
                           const std::string& mode) {
     ++runs_;
@@ -106,6 +125,7 @@ class Program {
   uint64_t steps_ = 0;  // of a run; 0: not known yet
 };
 
+// False where one of the logs does not know its number: a bare run without torch.compile has none.
 bool unlike(const std::optional<uint64_t>& a, const std::optional<uint64_t>& b) {
   return a && b && *a != *b;
 }
@@ -130,6 +150,8 @@ Judgement judge(const Ran& bare, const Ran& other) {
 }
 
 // The shortest beginning of the wraps that brings the change about ends with the culprit.
+// budget: runs. If they are spent before one probe is left, the culprit is a range (found is
+// false).
 llvm::Expected<Culprit> search(Program& program, const Ran& bare, const std::vector<Wrap>& wraps,
                                Change change, size_t budget) {
   size_t last_run = program.runs() + budget;

@@ -1,3 +1,8 @@
+// The finding lies in a file that has no name any more. The command reads it as its standard input,
+// and no copy is left however the command ends. A pipe would not do: its writer would wait for a
+// command that does not read.
+//
+// posix_spawn and no fork: this process has a thread that follows the logs.
 #include "session/violation_command.h"
 
 #include <fcntl.h>
@@ -36,6 +41,7 @@ int file_of(const std::string& text) {
   return fd;
 }
 
+// Also true where there is no such child any more.
 bool is_over(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; }
 
 }  // namespace
@@ -71,6 +77,7 @@ void ViolationCommand::run(const ViolationFinding& finding, int64_t pid) {
     running_.push_back(child);
 }
 
+// At most kLongest seconds for all of them together.
 void ViolationCommand::wait() {
   const auto end = std::chrono::steady_clock::now() + kLongest;
   while (std::erase_if(running_, is_over), !running_.empty()) {

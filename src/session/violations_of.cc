@@ -1,3 +1,15 @@
+// A rule says what broke; a reader wants the statement. A place is text in the log,
+// "/w/train.py:53:main", and becomes a Location whose line is read from today's file. With `run`
+// the first of a group also gets the statement that last wrote the value (source_of), which may
+// stand elsewhere:
+//
+//   seen at     train.py:53   opt.step()
+//   source      train.py:52   nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+//
+// Counterexample: while a program runs there is no whole log, and `run` is null: a finding has its
+// place alone.
+//
+// The cost: one file is read for each place.
 #include "session/violations_of.h"
 
 #include <charconv>
@@ -9,6 +21,7 @@
 namespace opguard {
 namespace {
 
+// head: the first of its group. Its source is the group's, so it is looked for once.
 Violation violation_of(const BrokenRule& broken, const Run* run, bool head) {
   const Invariant& rule = *broken.rule;
   const std::string tree = run ? run->provenance->tree : std::string();
@@ -43,6 +56,7 @@ Violation violation_of(const BrokenRule& broken, const Run* run, bool head) {
 
 }  // namespace
 
+// The two last colons part it: a path may hold one. No line at all where the text is no place.
 Location location_of(const std::string& place, const std::string& tree) {
   Location at;
   const size_t second = place.rfind(':');

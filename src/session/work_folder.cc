@@ -1,3 +1,5 @@
+// mkdtemp makes the folder, and the guardian is told of it right behind. A kill between the two
+// calls leaves the folder there.
 #include "session/work_folder.h"
 
 #include <cstdlib>
@@ -42,8 +44,11 @@ llvm::Expected<WorkFolder> WorkFolder::open(const std::string& kept) {
   return WorkFolder(fs::canonical(kept).string());
 }
 
+// Also for a folder that is kept: the guardian ends programs too. It has to be forked while this
+// process has one thread.
 WorkFolder::WorkFolder(std::string kept) : path_(std::move(kept)) { start_guardian(); }
 
+// The other one must not remove it: `ours_` moves with the path.
 WorkFolder::WorkFolder(WorkFolder&& other) noexcept
     : path_(std::move(other.path_)), ours_(std::exchange(other.ours_, false)) {}
 
@@ -54,6 +59,7 @@ WorkFolder::~WorkFolder() {
   release_folder(path_);
 }
 
+// The folder is still there while an error is printed, and goes with `work` on every way out.
 int work_in(std::string kept, const std::string& what,
             const std::function<llvm::Expected<int>(const std::string& path)>& command) {
   auto work = WorkFolder::open(kept);
