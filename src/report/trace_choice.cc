@@ -2,6 +2,7 @@
 
 namespace opguard {
 
+// A lane stays where all its rows are left out: its process is in the trace, without events.
 std::vector<Lane> chosen_lanes(const Report& report, const TraceChoice& choice) {
   std::vector<Lane> lanes = lanes_of(report);
   std::erase_if(lanes, [&](const Lane& lane) { return !choice.has_rank(lane.rank); });
