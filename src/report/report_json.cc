@@ -35,8 +35,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of a step that is not there any more: what its digests tell.
-// null where the step is there: nothing has to be told by digests then.
+// Of a step that is not there any more: what its digests tell. It is null where both logs hold the
+// step.
 Json parted_step_json(const Report& report) {
   Json parted;
   for (const Reason& reason : report.verdict.why) {

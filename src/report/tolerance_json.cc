@@ -77,6 +77,7 @@ Json tensor_json(const Comparison& comparison, const ComparedTensor& tensor,
           {"allowed", tensor.allowed}};
 }
 
+// null where the candidate is no port: parameters were paired by name then.
 Json port_json(const PortValues& port) {
   if (!port.told) return nullptr;
   Json names = Json::array();
