@@ -46,6 +46,7 @@ class WithoutGil {
 
 // ---- Memory that numpy reads in place.
 
+// Numpy keeps the object alive that has the interface, and so these bytes.
 struct Memory {
   std::vector<uint8_t> bytes;
   const char* type;  // numpy's typestr
@@ -63,6 +64,7 @@ PyObject* array_interface(PyObject* self, void*) {
                        "data", PyLong_FromVoidPtr(memory.bytes.data()), Py_True, "version", 3);
 }
 
+// A type from a spec is counted by its objects, so the last thing is to let go of it.
 template <typename Object, auto kMember>
 void free_object(PyObject* self) {
   delete (reinterpret_cast<Object*>(self)->*kMember);
@@ -305,6 +307,7 @@ PyObject* table_array(PyObject* self, PyObject* name) {
     const TableParts& parts = parts_of(self);
     const Column* column = find_column(*parts.table, name);
     if (column == nullptr) return nullptr;
+    // Shapes of all logs are one list; each log's begin behind those of the logs before it.
     std::vector<uint32_t> first_meta = {0};
     for (const ProcessLog& log : *parts.logs)
       first_meta.push_back(first_meta.back() + static_cast<uint32_t>(log.metas.size()));
