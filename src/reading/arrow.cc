@@ -329,6 +329,7 @@ void export_schema(const std::vector<const Column*>& columns, ArrowSchema* out) 
   *out = {};
   try {
     SchemaParts& parts = open_schema(out, "+s", "", columns.size());
+    // A batch's struct is never missing itself, unlike its columns.
     out->flags = 0;
     for (size_t i = 0; i < columns.size(); ++i) column_schema(*columns[i], &parts.children[i]);
   } catch (...) {

@@ -33,7 +33,8 @@ constexpr TextSource kDtypes = {[](const ProcessLog& log) { return log.metas.siz
 constexpr TextSource kDevices = {
     [](const ProcessLog& log) { return log.metas.size(); },
     [](const ProcessLog& log, size_t i) { return log.metas[i].device; }};
-// By the boundary's string.
+// By the boundary's string. Only keys that place_column() gave are asked for, so each has a
+// location.
 constexpr TextSource kPlaces = {
     [](const ProcessLog& log) { return log.strings.size(); },
     [](const ProcessLog& log, size_t i) { return place_of(log.locations.at(log.strings[i])); }};
@@ -73,6 +74,7 @@ using enum ColumnType;
 
 // Of the event; the table of records has them too.
 constexpr Column kProcess = {"process", u32, [](const Row& r) -> Value { return r.process; }};
+// Through int64: rank -1 stays -1.
 constexpr Column kRank = {
     "rank", i32, [](const Row& r) -> Value { return static_cast<uint64_t>(int64_t{r.log.rank}); }};
 constexpr Column kEvent = {"event", u64, [](const Row& r) -> Value { return r.event; }};

@@ -57,6 +57,7 @@ struct ArrayObject {
   PyObject_HEAD Memory* memory;
 };
 
+// True: numpy may read, not write.
 PyObject* array_interface(PyObject* self, void*) {
   Memory& memory = *reinterpret_cast<ArrayObject*>(self)->memory;
   return Py_BuildValue("{s:(K),s:s,s:(NO),s:i}", "shape",
@@ -352,6 +353,7 @@ PyObject* table_columns(PyObject* self, void*) {
   return list ? PyList_AsTuple(list.get()) : nullptr;
 }
 
+// Object and LogTable both hold the logs, and so does each stream: who lives longest frees them.
 Ref table_object(std::shared_ptr<const std::vector<ProcessLog>> logs, TableRows rows) {
   auto parts = std::make_unique<TableParts>();
   parts->table = std::make_shared<const LogTable>(logs, rows);
@@ -393,6 +395,7 @@ bool read_logs(const std::string& path, std::vector<ProcessLog>& logs, std::stri
 }  // namespace
 
 PyObject* python_read_log(PyObject*, PyObject* name) {
+  // By the file system's encoding: a path need not be UTF-8.
   PyObject* encoded = nullptr;
   if (!PyUnicode_FSConverter(name, &encoded)) return nullptr;
   Ref owner(encoded);

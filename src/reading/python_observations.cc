@@ -144,6 +144,7 @@ PyObject* kinds_of_observations(PyObject* self, PyObject*) {
       for (size_t i = 0; i < rows.size(); ++i) {
         Ref kind = texts.text(log.observations.schemas()[i].kind);
         if (!counts || !kind) return nullptr;
+        // Logs and schemas of one kind are added up.
         PyObject* before = PyDict_GetItemWithError(counts.get(), kind.get());
         if (PyErr_Occurred()) return nullptr;
         const uint64_t seen = before == nullptr ? 0 : PyLong_AsUnsignedLongLong(before);

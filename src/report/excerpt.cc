@@ -72,11 +72,11 @@ const SourceFiles::File& SourceFiles::file(const std::string& path) {
   return file;
 }
 
-// Lines of the file where it still holds the text, else the text alone. `at` is the byte in its
-// first line where it begins; npos: the file has something else there.
+// Lines of the file where it still holds the text, else the text alone. `at`: the byte in the first
+// of them where the text begins; npos: the file has something else there.
 //
-// A further line need only begin as the recorded one does: the expression's last line may go on
-// behind it. Its first line may begin before it, so it is looked for.
+// A further line need only begin as the recorded one does, since the statement may go on behind the
+// expression. Before it something may stand too, so in the first line the text is looked for.
 //
 // A place without a text (the runtime knows lines alone) has the file's lines, and no mark.
 std::vector<ContextLine> SourceFiles::excerpt(const Location& location, uint32_t context) {

@@ -3,8 +3,8 @@
 //   candidate["suspects"][0]   {place "train.py:13", near "its statement", a ["x = f(y)"], b [...]}
 //   candidate["numbers"][0]    {title "where dim can come from: ...", ways [{side, changed, ...}]}
 //
-// All texts come from background_text.h, where they are cut and shown safely. So the page says word
-// for word what the terminal does.
+// All texts come from background_text.h, where they are cut and shown safely. So the page and the
+// terminal say the same words.
 #include "report/page_background.h"
 
 #include <algorithm>

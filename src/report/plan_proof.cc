@@ -212,7 +212,6 @@ static std::string cases_text(const std::vector<proving::RuleResult>& cases,
 }
 
 template <typename Names>
-//   operators with a meaning that no case runs: none
 static std::string names_text(const std::string& title, const Names& names) {
   std::string text = title + ":";
   for (const std::string& name : names) text += " " + name;

@@ -45,8 +45,8 @@ std::vector<RegionSpan> region_spans(const Run& run, const std::vector<EventRef>
   return spans;
 }
 
-// A structure without a region is a matched operator of another shape: it is its own region. Other
-// kinds have none.
+// A structure without a region is a matched operator of another shape: it is its own region. Of
+// other kinds without a region there are no spans.
 std::array<std::vector<RegionSpan>, 2> region_of(const Run& a, const Run& b, const Pivot& pivot) {
   const bool own = pivot.region[0].empty() && pivot.region[1].empty();
   if (own && pivot.kind != PivotKind::structure) return {};

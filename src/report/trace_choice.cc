@@ -9,6 +9,8 @@ std::vector<Lane> chosen_lanes(const Report& report, const TraceChoice& choice) 
   if (choice.steps.all()) return lanes;
   for (Lane& lane : lanes)
     std::erase_if(lane.rows, [&](const LaneRow& row) {
+      // Steps may be paired otherwise than by number: a pair goes with a's, what only b has with
+      // b's own.
       const bool of_a = row.a != kNone;
       const ProcessLog& log = of_a ? report.a.processes[lane.a] : report.b.processes[lane.b];
       return !choice.steps.holds(log.events.step(of_a ? row.a : row.b));
