@@ -1,7 +1,7 @@
 // preflight/preflight.h: run the user's program under the tracer.
 //
 //   opguard preflight -o plan.json -- python train.py
-//   work_dir    trace-4711.json of each process, output.txt, steps
+//   work_dir    trace-4711-0.json of each process, output.txt, steps
 //
 // The program runs as it always does, in its tree; the tracer is in its environment alone.
 // Counterexample: a program that starts Python with -I is refused before it runs, since nothing

@@ -221,8 +221,8 @@ class Filler {
     return parts;
   }
 
-  template <typename F>
   // set(row from 0, row, value) for each row whose value is known.
+  template <typename F>
   void each(F set) {
     uint64_t i = 0;
     ArrayParts& parts = *static_cast<ArrayParts*>(out_->private_data);
