@@ -11,7 +11,7 @@ struct Alias {
   std::string_view from, to;
 };
 
-// The first that fits is taken, once.
+// How PyTorch code imports its modules, by convention. The first that fits is taken, once.
 constexpr Alias kAliases[] = {
     {"F.", "torch.nn.functional."},
     {"TF.", "torch.nn.functional."},
