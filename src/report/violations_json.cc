@@ -1,7 +1,7 @@
 // What a run's invariants say, for programs: docs/formats/invariants.md.
 //
 //   "place"    the statement behind it, else where it was seen
-//   "places"   every place of the finding and of the rules broken with it, each once
+//   "places"   that one first (null: not known), then the others of the finding
 //
 // A program that wants one line takes "place"; a review that marks lines takes "places".
 #include "nlohmann/json.hpp"
