@@ -24,6 +24,7 @@ std::vector<std::pair<uint32_t, uint32_t>> clear_pairs(
       if (settled[i] || rows[i].of < 0) continue;
       const auto j = static_cast<uint32_t>(rows[i].of);
       if (used[j] || best[j].of != i) continue;
+      // The lead is the lesser of the two: over j's rivals, and over i's other places.
       if (rows[i].first - std::max(rows[i].second, best[j].second) < margin) continue;
       more = settled[i] = used[j] = true;
       pairs.emplace_back(i, j);

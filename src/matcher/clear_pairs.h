@@ -1,4 +1,13 @@
 // matcher/clear_pairs.h: who fits whom clearly best, both ways.
+//
+//             new x   new y
+//   old p      0.9     0.5      p is x: it leads q, who wants x too, by 0.15
+//   old q      0.75    0.6      q prefers x; that is gone now, and q is y
+//
+// Counterexample: the greatest sum of all pairs. It would also pair what no margin tells apart, and
+// a wrong scope costs every site in it.
+//
+// The cost: a pass over the values for each round, and every round but the last settles a pair.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +18,7 @@
 
 namespace opguard {
 
-// The best and how good the second best is.
+// The best and how good the second best is. Values of 0 or less are no offer.
 struct Best {
   double first = 0, second = 0;
   int64_t of = -1;

@@ -27,6 +27,8 @@ class SiteKeys {
  public:
   SiteKeys(std::string_view package, std::string_view file, std::string_view scope)
       : scope_(scope_text(package, file, scope)) {}
+  // The second of two equal sites has another key than the first: where there were two, a third is
+  // new.
   uint32_t next(const Site& site) {
     const std::string text = reading(site);
     return key_of(scope_ + "\n" + text + "\n" + std::to_string(count_[text]++));
@@ -50,6 +52,7 @@ std::vector<uint32_t> keys_elsewhere(const std::vector<Site>& sites, const Plan&
   for (const Site& site : sites) {
     const Scope scope(site.package, site.file, site.scope);
     if (planned.contains(scope)) continue;
+    // Of the file, once: `sites` are all of one file.
     if (keys.empty()) keys.push_back(key_of(scope_text(site.package, site.file, "")));
     auto [found, fresh] = scopes.try_emplace(scope, site.package, site.file, site.scope);
     if (fresh) keys.push_back(key_of(scope_text(site.package, site.file, site.scope)));

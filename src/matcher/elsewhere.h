@@ -1,5 +1,14 @@
 // matcher/elsewhere.h: what the old tree held beside the plan's scopes. A call that is gone reads
 // like others that were always there; without this a matcher takes one of them for the call, moved.
+//
+//   plan        x.sum(dim=-1) in Loss.forward
+//   old tree    x.sum(dim=-1) in metrics.py as well, without a boundary: a key of 32 bits
+//   new tree    gone from Loss.forward, still in metrics.py: that one is itself, the call is lost
+//
+// Counterexample: the text of all other sites. A plan would be as large as the tree; a key says
+// only "was there".
+//
+// The cost: one hash and one binary search for each site and scope asked for.
 #pragma once
 
 #include <cstdint>

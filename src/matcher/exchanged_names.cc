@@ -54,6 +54,8 @@ std::unordered_map<uint32_t, Other> better_ones(
   return better;
 }
 
+// Each node has at most one arrow. A walk that does not come back to its start ends in another's
+// cycle, and is cut by its length.
 std::vector<Positions> cycles_of(const std::unordered_map<uint32_t, Other>& better, size_t size) {
   std::vector<Positions> cycles;
   std::vector<bool> done(size, false);
@@ -95,6 +97,9 @@ std::vector<uint32_t> exchange_names(Side& new_side, ScopeTree& olds, ScopeTree&
     }
     return gain;
   };
+  // Calls by a name in any cycle are left out first. A cycle that gains without them is an
+  // exchange. The others are asked once more, with only the calls by names that were exchanged left
+  // out: what gains then is open.
   std::set<uint32_t> disputed, exchanged;  // kinds of calls
   for (const Positions& cycle : cycles) calls_of(cycle, disputed);
   std::vector<std::pair<uint32_t, NameClaim>> settled;

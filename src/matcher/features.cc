@@ -32,6 +32,8 @@ void compare(const Weights& a, const Weights& b, double& common, double& all) {
 
 }  // namespace
 
+// The lesser weight of a tag that both have counts as common, the greater as all: a stored
+// signature may have other weights.
 double overlap(const Features& a, const Features& b) {
   double common = 0, all = 0;
   compare(a.what, b.what, common, all);
@@ -61,6 +63,7 @@ Side::Side(std::vector<const Site*> sites, std::vector<const std::vector<Tag>*> 
   }
 }
 
+// The key of the constructor, of Form::call.
 uint32_t Side::kind_of_call(std::string_view name) {
   return interner_.id("kind call " + std::string(name));
 }
@@ -81,6 +84,7 @@ const Features& Side::features(size_t i) {
 Features Side::features(size_t i, const Renames& renames) {
   Features f;
   const std::vector<Tag>* stored = stored_.empty() ? nullptr : stored_[i];
+  // The callee is a name of its own; a method's name is looked for among the renames as ".name".
   const bool bare = sites_[i]->receiver.empty();
   std::vector<Tag> made;
   if (!stored) made = signatures_.tags(i);
@@ -100,6 +104,7 @@ Features Side::features(size_t i, const Renames& renames) {
   return f;
 }
 
+// Any header around it will do: what is inside of dead code is dead.
 bool Side::dead(size_t i) const {
   std::string_view block = sites_[i]->block;
   for (size_t from = 0; from < block.size();) {
@@ -134,6 +139,7 @@ void Side::find_facts(const ScopeSites& scope) {
     add(full_callee(s));
     add(s.receiver);
     for (const std::string& argument : in_order(s.arguments)) add(argument);
+    // What was closed last lies nearest: those that begin within this site are its own.
     size_t first = closed.size();
     while (first > 0 && sites_[closed[first - 1]]->start >= s.start) --first;
     inside.clear();

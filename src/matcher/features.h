@@ -1,4 +1,16 @@
 // matcher/features.h: signatures as numbers, to compare many of them quickly.
+//
+//   a    name:softmax 1, argument:name:scores 1      {(12, 1.0), (40, 1.0)}
+//   b    name:softmax 1, argument:name:x 1           {(12, 1.0), (57, 1.0)}     overlap 1 / 3
+//
+// One Interner numbers the tags of both sides, so equal numbers are equal texts. `what` stays with
+// a site that moves, `where` does not: overlap_of_what() leaves it out.
+//
+// Counterexample: hashes of tags. Two that collide would be one tag, and a site could be bound by
+// it.
+//
+// The cost: a comparison is one pass over two sorted lists. Features are made when first asked for,
+// and renamed ones each time.
 #pragma once
 
 #include <cstdint>
@@ -80,10 +92,12 @@ class Side {
   Features features(size_t i, const Renames& renames);
 
  private:
+  // What is asked of nearly every site, and needs no tags. kUnknown until its scope is asked for.
   struct Facts {
     uint32_t body, block, whole;
   };
   const Facts& facts(size_t i);
+  // Of a whole scope at once: a site's body holds the bodies of the sites inside it.
   void find_facts(const ScopeSites& scope);
 
   std::vector<const Site*> sites_;

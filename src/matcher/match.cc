@@ -39,6 +39,7 @@ constexpr double kMinInScope = 0.5, kMinBetween = 0.3, kMinOnly = 0.35, kSureNei
 // is worth about 0.15, a different neighbour 0.1.
 constexpr double kMarginInScope = 0.08;
 
+// What is known of a boundary so far. It begins as lost; bind() is the only way to a place.
 struct Fate {
   MatchStatus status = MatchStatus::lost;
   int64_t at = -1;
@@ -75,6 +76,8 @@ class Matcher {
     left_.namesake = scopes_.namesake;
   }
 
+  // A scope that may be one of several has no sites of its own: all of them are ambiguous, whatever
+  // each reads like.
   void match_scopes() {
     for (uint32_t k = 0; k < scopes_.partner.size(); ++k) {
       if (scopes_.partner[k] >= 0) match_scope(k, static_cast<uint32_t>(scopes_.partner[k]));
@@ -179,6 +182,8 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
     auto sure_at = [&](size_t n, size_t m) {
       return placed[n].at == static_cast<int32_t>(m) && placed[n].value >= kSureNeighbour;
     };
+    // `before` and `after`: the neighbour in the scope is surely paired with the neighbour there;
+    // at an end both stand at an end.
     bool before = i == 0 ? j == 0 : j > 0 && sure_at(i - 1, j - 1);
     bool after = i + 1 == a.size() ? j + 1 == b.size() : sure_at(i + 1, j + 1);
     bool only = !pairing.identical && kinds_before[old_.kind(a[i])] == 1 &&
@@ -192,6 +197,8 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
                  " has other arguments and another name";
       continue;
     }
+    //   h = norm(x); y = h * self.scale + self.bias; return out(y)    the middle was rewritten
+    // Between the same two sites nothing else can have stood, so 0.3 of the tags are enough.
     double enough = before && after ? kMinBetween : only ? kMinOnly : kMinInScope;
     if (p.value < enough) continue;
     bind(a[i], b[j],
@@ -201,6 +208,8 @@ void Matcher::match_scope(uint32_t old_scope, uint32_t new_scope) {
     fate.equal = pairing.identical && !renamed;
     bool same = pairing.identical || old_.whole(a[i]) == new_.whole(b[j]);
     fate.unchanged = same && !renamed;
+    // An edited site, or one in another block: a function called in its stead may have a better
+    // one.
     if (!same) left_.weak.emplace_back(a[i], b[j]);
   }
 }
@@ -216,6 +225,7 @@ bool Matcher::falls_behind(const Move& move) {
 void Matcher::match_moved() {
   for (uint32_t i = 0; i < old_.size(); ++i)
     if (fates_[i].status == MatchStatus::lost) left_.sites.push_back(i);
+  // Given up before others are looked for: the place is free for them then.
   for (auto [i, j] : contested(old_, new_, left_)) {
     fates_[i] = {};
     fates_[i].rival = j;
@@ -228,6 +238,7 @@ void Matcher::match_moved() {
     more = false;
     moves = find_moved(old_, new_, left_);
     for (const Move& move : moves) {
+      // A near tie may be none in the next round, when a rival is taken.
       if (move.to < 0 || !move.enough || move.near_tie || falls_behind(move)) continue;
       const Site& site = new_.site(static_cast<size_t>(move.to));
       fates_[move.from].rival = move.rival;
@@ -239,6 +250,7 @@ void Matcher::match_moved() {
     std::erase_if(left_.sites,
                   [&](uint32_t i) { return fates_[i].status == MatchStatus::matched; });
   }
+  // What was not bound keeps the reason of the last round.
   for (const Move& move : moves) {
     Fate& fate = fates_[move.from];
     if (move.rival >= 0) fate.rival = move.rival;
@@ -316,6 +328,8 @@ MatchSet match_sites(const std::vector<Site>& sites, const TemplateLibrary& temp
         m.why = "its site at " + shown_place(site) + " cannot carry a probe: " + refusal;
       }
     }
+    // Up to here sites are counted among those that take part, from here on among all that were
+    // given.
     for (int64_t* at : {&m.site, &m.runner_up})
       if (*at >= 0) *at = part[static_cast<size_t>(*at)];
     if (m.why.empty())

@@ -44,11 +44,14 @@ constexpr double kMargin = 0.1;
 // In another block of its scope a site is worth this much less than where it was put otherwise.
 constexpr double kOtherBlock = 0.25;
 
+// A call of the new scope that the old one did not make: `site` is where it stands.
 struct NewCall {
   std::string name;
   uint32_t site;
 };
 
+// The best value and who has it, the second best of anybody else. Offers of one candidate for
+// several ways count once.
 struct Best {
   double first = -1, second = -1;
   int64_t of = -1, then = -1;
@@ -62,6 +65,7 @@ struct Best {
       second = value, then = who;
     }
   }
+  // A place that never becomes the first: of a pairing that puts the site elsewhere.
   void rival(double value, int64_t who) {
     if (value > second) second = value, then = who;
   }
@@ -72,6 +76,8 @@ class Mover {
   Mover(Side& olds, Side& news, const Leftovers& left)
       : old_(olds), new_(news), left_(left), free_(new_.signatures().scopes().size()) {
     const std::vector<ScopeSites>& scopes = new_.signatures().scopes();
+    // A function that was there, or has an old one, is not new: no call to it tells where code
+    // went.
     paired_ = left.was_there;
     for (int64_t k : left.partner)
       if (k >= 0) paired_[static_cast<size_t>(k)] = true;
@@ -139,6 +145,8 @@ class Mover {
     return found != callers_.end() && !found->second.contains(old_scope);
   }
 
+  // A call by a name that no scope has may be an alias of any function: then those of the folder
+  // are asked.
   std::vector<uint32_t> called_scopes(uint32_t old_scope) {
     std::set<uint32_t> found;
     for (const NewCall& call : new_calls(old_scope)) {
@@ -215,6 +223,7 @@ class Mover {
   std::map<std::pair<uint32_t, uint32_t>, Evidence> evidence_;
 };
 
+// Of the kinds that are looked for only: a tree has many sites, and few of them are gone.
 void Mover::index_bodies() {
   if (indexed_) return;
   indexed_ = true;
@@ -273,6 +282,8 @@ void Mover::compare(uint32_t old_scope, const Sites& group, uint32_t new_scope) 
   size_t together = 0;
   for (const Placement& p : pairing.placed) together += p.at >= 0 && p.value >= kMinFar;
 
+  // A site that found a place offers it; one whose place another has taken offers what is left to
+  // it, as a rival.
   for (size_t n = 0; n < group.size(); ++n) {
     const Placement& p = pairing.placed[n];
     if (p.at < 0 && p.rival < 0) continue;
@@ -290,6 +301,7 @@ void Mover::compare(uint32_t old_scope, const Sites& group, uint32_t new_scope) 
         e.called = true;
         e.why = "a function newly called where it stood";
       } else if (others) {
+        // Likeness is at most 1, so 2 is never reached.
         e.enough = 2;  // it was taken out of those
       } else if (!same_scope && paired_[new_scope] && !distinctive(i, j)) {
         e.enough = 2;  // a function that was there may have got a line of its own like it
@@ -336,6 +348,7 @@ std::vector<Move> Mover::find() {
     move.to = best.of;
     move.rival = best.then;
     if (back.of != static_cast<int64_t>(i)) {
+      // Another site fits its best place better: it is the runner-up, and no place.
       move.to = -1, move.rival = best.of;
       continue;
     }
@@ -362,6 +375,7 @@ std::vector<std::pair<uint32_t, uint32_t>> contested(Side& olds, Side& news,
     if (std::none_of(group.begin(), group.end(), [&](uint32_t i) { return weak.count(i) > 0; }))
       continue;
     std::set<uint32_t> gone;
+    // By what a site is alone: where it stands changed with the function.
     for (uint32_t k : mover.called_scopes(scope)) {
       Pairing pairing = pair_sites(olds, group, news, mover.free_sites(k), Likeness::of_what);
       for (size_t n = 0; n < group.size(); ++n) {

@@ -11,7 +11,7 @@ struct Alias {
   std::string_view from, to;
 };
 
-// How PyTorch code imports its modules, by convention.
+// How PyTorch code imports its modules, by convention. The first that fits is taken, once.
 constexpr Alias kAliases[] = {
     {"F.", "torch.nn.functional."},
     {"TF.", "torch.nn.functional."},
@@ -105,6 +105,7 @@ std::string full_callee(const Site& site) {
   return site.callee;
 }
 
+//   f(x, dim=1, keepdim=True) and f(x, keepdim=True, dim=1) are one text
 std::vector<std::string> in_order(std::vector<std::string> arguments) {
   auto by_keyword = [](const std::string& text) { return text.starts_with("keyword:"); };
   std::sort(std::stable_partition(arguments.begin(), arguments.end(), std::not_fn(by_keyword)),

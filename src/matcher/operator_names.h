@@ -1,4 +1,12 @@
 // matcher/operator_names.h: what an operator is called, whatever its module was imported as.
+//
+//   F.softmax(x, -1)      operator_name "softmax"    full_callee "torch.nn.functional.softmax"
+//   x.softmax(-1)         operator_name "softmax"    full_callee ".softmax"
+//   x @ w                 operator_name "matmul"     full_callee "@"
+//
+// Aliases are those that PyTorch code has by convention. Counterexample: `import
+// torch.nn.functional as G`. No import is read here, so `G.softmax` keeps its name, and is told by
+// its last part.
 #pragma once
 
 #include <string>

@@ -1,3 +1,12 @@
+// A dynamic program from the front and one from the back; together they price every other place.
+//
+//   before(i, j)    the best pairing of the first i with the first j
+//   after(i, j)     the best of the rest, from i and j on
+//   i at j          before(i, j) + value(i, j) + after(i + 1, j + 1)
+//   i nowhere       the greatest before(i, j) + after(i + 1, j) over all j
+//
+// So what the whole loses when i goes elsewhere is one look-up a cell. Counterexample: to run the
+// program again for each i. That would take n times as long.
 #include "matcher/order.h"
 
 #include <algorithm>
@@ -47,6 +56,7 @@ class Window {
         rival = static_cast<int32_t>(j0_ + j);
       }
       p.rival = rival;
+      // Of what is nowhere in the best pairing: what the best place for it would cost the whole.
       p.lead = other < 0 ? best : best - other;
     }
   }
@@ -64,6 +74,8 @@ class Window {
     return v > 0 ? after(i + 1, j + 1) + v : 0;
   }
 
+  // Floats are compared for equality: each cell is one of the three values that its maximum was
+  // taken of.
   void trace_best(std::vector<Placement>& out) {
     size_t i = n_, j = m_;
     while (i > 0 && j > 0) {

@@ -1,3 +1,16 @@
+// Pairs in two passes, then takes back what only looks sure.
+//
+//   1. equal_site_by_site()    done: every lead is 1
+//   2. pair_in_order()         by the overlap of tags; 0 for another kind, for dead code, for what
+//                              Homes does not allow, and below 0.2
+//   3. find_renames()          of pairs above 0.3. `h` is `u`: step 2 again, with names exchanged
+//   4. LookAlikes              a lead of 0 where equal sites are more, or fewer, than before
+//
+// Sites that occur once on both sides are anchors: LookAlikes counts between them, and a table too
+// large for order.cc is cut there. Counterexample: to cut every table. A site that was moved past
+// an anchor could not be paired any more.
+//
+// The cost: a table of the sizes' product; features of a are made again where names changed.
 #include "matcher/pairing.h"
 
 #include <algorithm>
@@ -18,7 +31,8 @@ using Pairs = std::vector<std::pair<size_t, size_t>>;
 constexpr double kMinPair = 0.2;
 // Pairs that may vote on a variable's new name.
 constexpr double kMinVote = 0.3;
-// Above this many cells the table is cut at certain pairs.
+// Above this many cells pair_in_order() gets the anchors, to cut a table at that is too large for
+// it.
 constexpr size_t kManyCells = size_t{1} << 14;
 
 // Patience anchors: sites that occur once on both sides, as long as they keep their order.
@@ -71,6 +85,8 @@ class Homes {
     for (size_t i = 0; i < n; ++i) add(olds(i), old_body(i), &Count::before, old_);
     for (size_t j = 0; j < m; ++j) add(news(j), new_body(j), &Count::now, new_);
   }
+  // has_home: the equals of the old site are no fewer now, so it is among them. is_home: those of
+  // the new one were no fewer before, so it is theirs.
   bool allow(size_t i, size_t j) const {
     const Keys &x = old_[i], &y = new_[j];
     if (x.what == y.what && x.body != y.body && (has_home(x.body) || is_home(y.body))) return false;
@@ -216,6 +232,7 @@ Pairing pair_sites(Side& olds, const Sites& a, Side& news, const Sites& b, Liken
     int64_t twin = twins.unequal_at(i, static_cast<size_t>(p.at));
     if (twin < 0) continue;
     p.lead = 0;
+    // -1: fewer look alike than before, and none of them but `at` is left.
     p.rival = twin == p.at ? -1 : static_cast<int32_t>(twin);
   }
   return pairing;

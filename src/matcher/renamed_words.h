@@ -1,5 +1,13 @@
 // matcher/renamed_words.h: words that were replaced in every name that holds them: LlamaBlock and
 // make_llama are AlpacaBlock and make_alpaca now.
+//
+//   learn("LlamaBlock", "AlpacaBlock")    llama is alpaca: what is between the equal head and tail
+//   applied("make_llama")                 "make_alpaca": in the case of what it replaces
+//   learn("LlamaMLP", "CamelMLP")         llama is two things now: applied() leaves it
+//
+// Counterexample: a replacement of text. "collama" holds "llama" and no such word.
+//
+// The cost: every word of a name is held against everything that was learnt.
 #pragma once
 
 #include <map>

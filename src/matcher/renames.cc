@@ -78,6 +78,8 @@ Renames find_renames(const Side& olds, const std::vector<uint32_t>& a, const Sid
   const Names before = names_of(olds, a), after = names_of(news, b);
   std::map<std::pair<std::string_view, std::string_view>, size_t> votes;
   std::map<std::string_view, size_t> of_old, of_new;
+  // Token by token. One token that differs and is no name on both sides makes them different
+  // expressions, which tell nothing.
   auto compare = [&](std::string_view x, std::string_view y) {
     if (x == y) return;
     std::vector<Token> old_tokens = tokens_of(x), new_tokens = tokens_of(y);
@@ -111,6 +113,8 @@ Renames find_renames(const Side& olds, const std::vector<uint32_t>& a, const Sid
   return renames;
 }
 
+// "callee:" and "name:" hold a variable only where the callee is a bare name; a method's new name
+// is looked for as ".name".
 std::string renamed_tag(const std::string& tag, bool bare, const Renames& renames) {
   std::string_view text = tag;
   size_t payload = 0;

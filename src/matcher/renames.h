@@ -1,4 +1,15 @@
 // matcher/renames.h: variables that have another name than before.
+//
+//   before   h = norm(x); q = h @ wq; k = h @ wk
+//   now      u = norm(x); q = u @ wq; k = u @ wk       h is u: three votes of three
+//
+// A vote is a place in two paired sites where all else is equal and one name stands for another.
+// The old name must be gone from the new sites, and the new name must not have been there.
+//
+// Counterexample: a name that became `y` twice and `z` twice. More than half of its votes are
+// needed, and of the new name's: it keeps its name.
+//
+// The cost: linear in the texts of the paired sites.
 #pragma once
 
 #include <cstdint>

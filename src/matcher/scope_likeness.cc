@@ -24,6 +24,7 @@ double held(const Bag& a, const Bag& b) {
          static_cast<double>(a.kinds.size() + a.bodies.size());
 }
 
+//   x.view(); x.to()      two common kinds and no common text: any function may have those
 bool share_enough(const Bag& a, const Bag& b) {
   return common(a.bodies, b.bodies) > 0 || common(a.kinds, b.kinds) >= kMinCommon;
 }

@@ -113,6 +113,7 @@ class ScopePairer {
   std::vector<bool> was_there_;                    // by new node: or something in it
 };
 
+// Of what is inside every old one must be there, unchanged; the new node may hold more.
 bool ScopePairer::unchanged(uint32_t was, uint32_t is) {
   const ScopeTree::Node &x = old_.node(was), &y = new_.node(is);
   if (x.scope >= 0) {
@@ -167,6 +168,7 @@ void ScopePairer::find_new_names(uint32_t was, uint32_t is, bool known) {
     new_names_[new_side_.kind_of_call(node.name)].push_back(is);
   for (const auto& [name, child] : node.children) {
     const auto* there = known ? &old_.node(was).children : nullptr;
+    // Below a node that is new itself everything is new.
     const bool also = there && there->contains(name);
     find_new_names(also ? there->find(name)->second : 0, child, also);
   }
@@ -254,6 +256,7 @@ void ScopePairer::exchange(std::vector<NameClaim>& claims) {
 // name taken over by something else, while the old function got another beside it.
 void ScopePairer::hand_over(std::vector<NameClaim>& claims, const Nodes& fresh) {
   std::erase_if(claims, [&](NameClaim& claim) {
+    // Alike in every operator and text: nothing can hold more.
     if (claim.likeness >= 1) return false;
     std::map<uint32_t, double> heirs;
     if (claim.likeness < kNameLost)

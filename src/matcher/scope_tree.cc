@@ -4,6 +4,7 @@
 
 namespace opguard {
 
+// As often as in the one that has it less: {1, 1, 2} and {1, 2, 2} have two.
 size_t common(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
   size_t i = 0, j = 0, count = 0;
   while (i < a.size() && j < b.size()) {

@@ -1,5 +1,17 @@
 // matcher/scope_tree.h: the scopes of one side as they lie in each other: a package holds files, a
 // file classes and functions, those their own.
+//
+//   root -> "" -> model/block.py -> Block -> forward     the scope "Block.forward"
+//                                -> Block -> __init__
+//   bag(Block)    the kinds and bodies of all sites of both
+//
+// A node may have no sites of its own: Block has children only.
+//
+// Counterexample: a set of operators in place of a multiset. A loop unrolled four times would be
+// the same as the loop.
+//
+// The cost: a bag is made when first asked for and kept; bag_as() and bag_without() make one each
+// time.
 #pragma once
 
 #include <cstdint>

@@ -69,6 +69,7 @@ void each_name_of_argument(std::string_view shape, Use use) {
     if (shape.starts_with(kind)) each_name(shape.substr(kind.size()), use);
 }
 
+// Of counts, where the multisets themselves are not there.
 double dice(size_t common, size_t a, size_t b) {
   return 2.0 * static_cast<double>(common) / static_cast<double>(a + b);
 }
@@ -83,6 +84,7 @@ Search::Search(const Plan& plan, const std::vector<Site>& sites, const MatchSet&
     files.emplace(site.package, site.file);
     calls.try_emplace(scope_key(site));
   }
+  // The scopes that are there. `calls` is filled with what the old ones called below.
   const auto now = calls;
   std::map<ScopeKey, Lost> lost;
   auto add_old = [&](const Site& site) {
@@ -117,6 +119,7 @@ Search::Search(const Plan& plan, const std::vector<Site>& sites, const MatchSet&
   for (const Site& site : sites) {
     if (site.form != Form::call) continue;
     std::string name = operator_name(site);
+    // Called now, and not from the same scope when the plan was made.
     if (!is_special(name) && !calls[scope_key(site)].contains(name)) called_.insert(name);
   }
 }
@@ -147,6 +150,7 @@ bool Search::may_be_lost(const Outline& outline) const {
       return false;
     size_t common = 0;
     for (const auto& [kind, count] : lost.kinds) {
+      // What has no word of its own may be there as often as it was: the bound is never too low.
       size_t here = count.word ? outline.count[*count.word] : count.sites;
       // One name may be called twice: f(x)(y).
       if (kind.first == Form::call && here > 0) here = count.sites;
@@ -173,6 +177,8 @@ ScopeNames Search::choose(const std::vector<Outline>& outlines, std::string_view
                                                 [&](const Outline& o) { return may_be_lost(o); }));
   for (const Outline& outline : outlines) {
     bool taken = is_called(outline.scope) || may_be_lost(outline) || may_read_as(outline);
+    // Of such a file a scope needs only an operator that may be of a kind that is looked for. Of
+    // those that are no call no word tells.
     if (!taken && whole)
       taken = std::any_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
         auto word = kind.first == Form::call ? words_.find(kind.second) : std::nullopt;

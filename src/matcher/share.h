@@ -1,4 +1,12 @@
 // matcher/share.h: one set of boundary ids for two trees.
+//
+//   plan a   attn.softmax:q7k2, mlp.linear:d2mx
+//   plan b   attn.softmax:p0ab (matched with q7k2), mlp.gelu:77ab (b's own)
+//   bound    a: q7k2, d2mx      b: q7k2, 77ab
+//
+// Events pair by id, so what is the same operator must have one id in both logs. Counterexample: an
+// id that both plans made and that the matcher did not bind. b's becomes another, "d2mxb": two
+// different operators would pair otherwise.
 #pragma once
 
 #include <string>

@@ -1,3 +1,13 @@
+// How the tags of a site are made, and what each weighs.
+//
+//   1.5     the block it stands in
+//   1       name, callee, receiver; each argument, each assigned name, each neighbour
+//   0.5     form, keyword, first name of the receiver, number of arguments, each header of the
+//           blocks around it, each operator directly inside it
+//   0.25    template, kind of an argument, scope, file
+//
+// Counterexample: a file's path. A file that moved to another folder would change every site in it:
+// the stem alone stands there, weakly.
 #include "matcher/signature.h"
 
 #include <algorithm>
@@ -40,6 +50,7 @@ class TagList {
   std::vector<Tag> tags_;
 };
 
+// "block" of "models/block.py".
 std::string file_stem(const std::string& file) {
   size_t slash = file.rfind('/');
   std::string name = slash == std::string::npos ? file : file.substr(slash + 1);
@@ -130,6 +141,7 @@ Signatures::Signatures(std::vector<const Site*> sites, const TemplateLibrary& te
   }
 }
 
+// Cached by what a template looks at: form, callee, and of a method the receiver.
 const std::string& Signatures::template_of(const Site& site) const {
   std::string key = std::string(form_name(site.form)) + " " + site.callee;
   if (!site.callee.empty() && site.callee.front() == '.') key += " " + site.receiver;
@@ -179,7 +191,9 @@ std::vector<Tag> Signatures::tags(size_t i) const {
   uint32_t behind = site.end;
   for (size_t k = rank, held = 0; k-- > 0 && held < kMostHeld;) {
     const Site& inner = *sites_[row[k]];
+    // Evaluated before it and not inside it: nothing further back is inside either.
     if (inner.start < site.start || inner.end > site.end) break;
+    // Inside one that has been told already, or the site's own expression in another form.
     if (inner.end > behind || (inner.start == site.start && inner.end == site.end)) continue;
     behind = inner.start;
     std::string body = inner.receiver + " " + callee_tag(inner);

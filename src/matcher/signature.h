@@ -30,6 +30,7 @@ struct ScopeSites {
   std::string package, file, scope;
   std::vector<uint32_t> sites;  // indices in the list given
 };
+// Scopes in the order in which their first site stands in the list.
 std::vector<ScopeSites> group_by_scope(const std::vector<const Site*>& sites);
 
 // Tags on demand: of a large tree only few sites are ever compared.

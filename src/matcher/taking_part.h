@@ -1,4 +1,9 @@
 // matcher/taking_part.h: which sites of a tree are compared with a plan's.
+//
+//   plan    has x.grad = None as a boundary      a tree's writes of `.grad` take part, no others
+//
+// Most sites of a tree that are quiet (parser/site.h) are no operator's. Taking part they would be
+// neighbours of those that are, and change their signatures.
 #pragma once
 
 #include <set>

@@ -72,6 +72,7 @@ Template read_template(JsonText& json, const JsonValue& value, const std::string
       json.fault(form, "unknown form '" + form.string + "'", nearest(form.string, kFormNames));
   for (const JsonValue& callee : callees.items) {
     const std::string& text = callee.string;
+    // A callee without a letter is an operator's token: "**" is a power and no pattern.
     bool operators = text.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") ==
                      std::string::npos;
     if (text.empty())
@@ -130,6 +131,7 @@ const Template* TemplateLibrary::accept(const Site& site) const {
     for (const std::string& pattern : t.callees) {
       size_t close =
           std::max(closeness(pattern, callee, site.form), closeness(pattern, whole, site.form));
+      // Of equally close ones the first is kept: files are read in the order of their names.
       if (close <= best_closeness) continue;
       best = &t;
       best_closeness = close;

@@ -1,5 +1,14 @@
 // matcher/template.h: named operators and the tags that tell them. JSON in templates/, one family a
 // file.
+//
+//   {"name": "softmax", "forms": ["call"], "callees": ["torch.softmax", "F.softmax", ".softmax"]}
+//   torch.softmax(x, -1)    accepted by its full name
+//   scores.softmax(-1)      accepted by ".softmax", a method of any receiver
+//
+// Counterexample: a template that accepts every call. "*" stands for a product or for any loop or
+// subscript, never for any call.
+//
+// The cost: a site asks every pattern of its form; Signatures remembers the answer for its callee.
 #pragma once
 
 #include <string>

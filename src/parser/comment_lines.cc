@@ -12,6 +12,8 @@ std::vector<bool> lines_open_to_comments(const SourceFile& source, const Tree& t
   for (const TreeItem& item : tree.items()) {
     if (item.kind != Kind::string) continue;
     const uint32_t last = source.line_of(item.end);
+    // Above the line where a string begins a comment may stand; above those that begin inside of it
+    // none may.
     for (uint32_t line = source.line_of(item.start) + 1; line <= last; ++line)
       if (source.offset_of(line, 0) < item.end) open[line - 1] = false;
   }

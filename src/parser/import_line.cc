@@ -26,6 +26,7 @@ bool is_docstring(Node statement, std::string_view text) {
   return kind == Kind::string || kind == Kind::concatenated_string;
 }
 
+// "\n" of a text of one line.
 std::string first_newline(std::string_view text) {
   size_t end = text.find_first_of("\r\n");
   if (end == std::string_view::npos || text[end] == '\n') return "\n";
@@ -45,6 +46,7 @@ ImportPlace find_import_place(const SourceFile& source, const Tree& tree) {
 
   // The line of the first statement that no docstring or `__future__` import shares.
   bool header = true, first = true;
+  // Of `"""doc"""; x = f()` the whole line belongs to the header: nothing can be put in between.
   uint32_t header_line = 0;
   for (Node statement : tree.root().named_children()) {
     header = header && ((first && is_docstring(statement, text)) ||

@@ -1,4 +1,11 @@
 // parser/import_line.h: the place of our import line in a parsed file.
+//
+//   """A docstring."""                  must stay first
+//   from __future__ import annotations  must come before any other statement
+//                                       <- here: everything below it can carry a probe
+//   import torch
+//
+// Counterexample: the end of all imports. A module may compute between two of them.
 #pragma once
 
 #include "parser/quotes.h"

@@ -48,6 +48,7 @@ class Mender {
 
   // To the end of the text, or of an f-string's field: the brace that closes it or the colon before
   // its format.
+  // `before` is one character of an operator: of `**=` the last, "=".
   bool code(bool field) {
     std::string brackets;  // that are open
     std::string before;    // the token before: a character, or a word
@@ -123,6 +124,7 @@ class Mender {
 
   // From its opening quote; nothing inside changes.
   bool string(std::string_view prefix) {
+    // f-strings and t-strings have fields.
     const bool format = prefix.find_first_of("ft") != prefix.npos;
     const bool raw = prefix.find('r') != prefix.npos;
     const char quote = text_[i_];
@@ -140,6 +142,7 @@ class Mender {
         ++i_;
         if (format && !raw && at("N{"))
           i_ = std::min(text_.find('}', i_), text_.size());
+        // `\{` in an f-string escapes nothing: the field begins at the brace.
         else if (i_ < text_.size() && !(format && (text_[i_] == '{' || text_[i_] == '}')))
           skip_line_end();
       } else if (format && (at("{{") || at("}}"))) {

@@ -59,6 +59,7 @@ class Outliner {
            kind == Kind::comment;
   }
 
+  // Parameters and decorators belong to the scope around.
   bool is_body(uint32_t i) const {
     Kind owner = items_[items_[i].parent].kind;
     if (owner != Kind::function_definition && owner != Kind::class_definition &&

@@ -16,6 +16,7 @@ std::vector<Site> parse_sites(const SourceFile& source, Diagnostics& diags) {
   if (source.text.find(kImportMark) != std::string::npos) {
     std::optional<SourceFile> plain = without_probes(source, diags);
     if (!plain) return {};
+    // Equal where the mark stands in a string: the file carries no probes, and is read as it is.
     if (plain->text != source.text) return parse_sites(*plain, diags);
   }
   std::optional<Tree> tree = parse_tree(source, diags);
@@ -48,6 +49,8 @@ void check_syntax(const SourceFile& source, Diagnostics& diags) {
 std::vector<Site> parse_sites(const SourceSet& sources, Diagnostics& diags) {
   std::vector<std::vector<Site>> sites(sources.files.size());
   std::vector<Diagnostics> found(sources.files.size());
+  // Each file has diagnostics of its own: they are added in the order of the files, whoever is done
+  // first.
   parallel_for(sites.size(), [&](size_t i) { sites[i] = parse_sites(sources.files[i], found[i]); });
   size_t count = 0;
   for (const std::vector<Site>& each : sites) count += each.size();

@@ -1,4 +1,13 @@
 // parser/parse.h: Python text -> operator sites. The only user of tree-sitter.
+//
+//   "y = q * k"                     one site: binary *, operand q
+//   "y = og(\"a1\", q) * k", marked   the same site: as if the probe were not there
+//   "y = q *"                       no sites, one diagnostic
+//
+// Counterexample: sites of the part that parses. A file with a fault would have fewer operators
+// than it runs, and nobody would know.
+//
+// The cost: a parse and a walk for each file, files side by side.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,12 @@
 // parser/probe_text.h: how a probe is written; the patcher writes it, the parser reads it back.
+//
+//   from opguard import og  # opguard: probes, isort: skip
+//   y = og("attn.mul:a1", q) * k
+//   loss = og.step("train.step:b2", opt.step)()
+//   x = og.name("add:o5", x).iadd(y)                       was x += y
+//
+// Both sides read these constants, so a text that one writes is one that the other finds.
+// Counterexample: a name of the user's that is `og` as well. The import line then binds `og_1`.
 #pragma once
 
 #include <string_view>

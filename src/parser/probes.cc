@@ -42,6 +42,7 @@ class Finder {
  public:
   Finder(const SourceFile& source, std::string name) : text_(source.text), name_(std::move(name)) {}
 
+  // An augmented name is an assignment and a call; as the first of them it is taken whole.
   void visit(Node node, std::vector<Found>& found) {
     if (node.kind() == Kind::assignment && find_name_augment(node, found)) return;
     if (node.kind() == Kind::call) find_wrap(node, found);
@@ -150,6 +151,7 @@ uint32_t end_of_line(const SourceFile& source, uint32_t line) {
                                           : static_cast<uint32_t>(source.text.size());
 }
 
+// The mark alone is not enough: a comment of the user's may hold it. It must end an import of ours.
 std::optional<ImportLine> find_import(const SourceFile& source, const Tree& tree) {
   for (Node statement : tree.root().named_children()) {
     if (statement.kind() != Kind::import_from_statement) continue;
@@ -178,6 +180,11 @@ std::optional<ImportLine> find_import(const SourceFile& source, const Tree& tree
 }
 
 // Applies deletions and replacements; tells where an offset of the old text comes to lie.
+//   text "y = og(\"a1\", q) * k"    ranges [4, 13), [14, 15)    "y = q * k"
+//   offset(13) is 4, offset(17) is 7
+//
+// An offset inside of a range comes to lie at its beginning, behind what replaces it. The cost: a
+// sort of the ranges, then a binary search for each offset.
 class Undone {
  public:
   Undone(const std::string& text, std::vector<Range> ranges) : ranges_(std::move(ranges)) {

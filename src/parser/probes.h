@@ -29,6 +29,7 @@ struct Probe {
     std::string replacement;  // "" except where the probe replaced an operator (augment of a name)
     bool operator==(const Range&) const = default;
   };
+  // In the instrumented text. Two of a wrap: what is before the operand, and what is behind it.
   std::vector<Range> undo;
   bool operator==(const Probe&) const = default;
 };

@@ -29,6 +29,7 @@ StringQuote quote_of(Node string, std::string_view text) {
 }
 
 char free_quote(const std::vector<StringQuote>& enclosing) {
+  // A quote that no string uses is better than one that is only safe inside of three.
   for (bool triple_may : {false, true})
     for (char quote : {'"', '\''}) {
       bool taken = std::any_of(enclosing.begin(), enclosing.end(), [&](const StringQuote& s) {

@@ -1,6 +1,13 @@
 // parser/quotes.h: which quote a boundary id takes inside f-strings.
 //
 // Before Python 3.12 an f-string's expressions may not hold the quote the string itself is in.
+//
+//   f"{og('a1', x):.3f}"                in "..." an id stands in '...'
+//   f'{f"{x}"}'                         both are taken: the site is refused
+//   f"""{f'{og("a1", x)}'}"""           a " does not end a string in three of them
+//
+// Counterexample: an escaped quote. Before 3.12 no backslash may stand in such an expression
+// either.
 #pragma once
 
 #include <string_view>
@@ -28,7 +35,7 @@ StringQuote quote_of(Node string, std::string_view text);
 // The quote for an id inside all these strings; 0 if each would end one of them.
 char free_quote(const std::vector<StringQuote>& enclosing);
 
-// Every interpolation whose ids take another quote than '"', outer before inner.
+// Every interpolation in which an id can stand, with the quote it takes, outer before inner.
 std::vector<QuotedRange> find_quoted_ranges(const Tree& tree, std::string_view text);
 
 }  // namespace opguard

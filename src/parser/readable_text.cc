@@ -27,6 +27,7 @@ bool names_other_encoding(const SourceFile& source) {
   return false;
 }
 
+// How many bytes at the front are ASCII.
 size_t ascii_prefix(std::string_view text) {
   size_t i = 0;
   for (uint64_t word = 0; i + sizeof word <= text.size(); i += sizeof word) {

@@ -1,4 +1,10 @@
 // parser/readable_text.h: a file's bytes as the text that the grammar can read.
+//
+//   # coding: latin-1          "f\xfcr" becomes "fxr": a letter, and the same three bytes long
+//   "a = 1\rb = 2"             "a = 1\nb = 2"
+//
+// Counterexample: to decode a Latin-1 file. Its letters would become two bytes, and every offset
+// behind them would be another.
 #pragma once
 
 #include <optional>

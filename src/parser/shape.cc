@@ -38,6 +38,7 @@ std::string told_apart(const std::string& text, size_t size) {
   return out;
 }
 
+// Blanks inside of strings become one as well: the text is for names, not to be run.
 std::string one_line(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -84,6 +85,7 @@ std::string Shapes::dotted(Node node) const {
   }
 }
 
+//   self.layers[i].fc(x)     "fc"      f(x)(y)     "f"
 std::string Shapes::last_name(Node node) const {
   node = without_parentheses(node);
   switch (node.kind()) {
@@ -171,6 +173,7 @@ std::string Shapes::argument(Node node) const {
     case Kind::dictionary_comprehension:
     case Kind::generator_expression:
       return "comprehension";
+    // (y := f(x)) is given as f(x) is.
     case Kind::named_expression:
       return argument(node.field(Field::value));
     case Kind::list_splat:

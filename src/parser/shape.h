@@ -1,4 +1,10 @@
 // parser/shape.h: how a site's callee, receiver, targets and arguments are named.
+//
+//   self.out[i] = torch.cat(parts, dim=-1)    callee "torch.cat", targets "self.out[]"
+//                                             arguments "name:parts", "keyword:dim=literal:-1"
+//
+// These are kept in plans and compared between trees (matcher/signature.h). Counterexample: they
+// are no code; "call:f" says nothing of what f is given.
 #pragma once
 
 #include <string>

@@ -51,8 +51,6 @@ std::string range(uint32_t start, uint32_t end) {
 
 }  // namespace
 
-// One line, columns from 1 as in diagnostics:
-// model/rope.py:15:23: binary * [512,520) operand [512,514) 'x1' in rotate (name:cos) -> x
 bool is_quiet(const Site& site) {
   switch (site.form) {
     case Form::read:
@@ -72,6 +70,8 @@ bool is_quiet(const Site& site) {
   }
 }
 
+// One line, columns from 1 as in diagnostics:
+//   model/rope.py:15:23: binary * [512,520) operand [512,514) 'x1' in rotate (name:cos) -> x
 std::string dump(const Site& site) {
   std::string out = site.package.empty() ? "" : "<" + site.package + "> ";
   out += site.file + ":" + std::to_string(site.line) + ":" + std::to_string(site.column + 1) + ": ";

@@ -1,9 +1,17 @@
 // parser/site.h: a place in source where one operator is applied.
 //
+//   y = torch.softmax(scores, dim=-1)     in Attention.forward, below `if self.causal:`
+//
+//   form call, callee "torch.softmax", operand `torch.softmax`, targets "y"
+//   arguments "name:scores", "keyword:dim=literal:-1"; block "if self.causal"
+//
 // Every form is instrumented in the same way. The operand named here is wrapped in
 // `og("<boundary id>", <operand>)`, a value that behaves as the operand for the one operator
 // applied to it. So a wrap is two insertions, and argument lists, index expressions and layout stay
 // as they are.
+//
+// Counterexample: an augmented name. `x += y` has no operand to put a call around, so it becomes an
+// assignment (probe_text.h).
 #pragma once
 
 #include <cstdint>

@@ -134,6 +134,7 @@ const std::vector<Kind>& kinds() {
   return table;
 }
 
+// In the order of Field.
 constexpr std::array kFieldNames = {
     "alias",     "alternative",  "arguments", "attribute", "body",      "definition",  "function",
     "left",      "name",         "object",    "operator",  "operators", "parameters",  "right",
@@ -197,6 +198,7 @@ void flatten(TSNode root, std::vector<TreeItem>& items, std::optional<uint32_t>&
   }
 }
 
+// In bytes: what no line is longer than cannot be nested deeper on one line.
 size_t longest_line(std::string_view text) {
   size_t longest = 0;
   for (size_t from = 0; from < text.size();) {
@@ -391,6 +393,7 @@ std::optional<Tree> parse_tree(const SourceFile& source, Diagnostics& diags) {
     flatten(root, tree.items_, too_deep);
     again = disarm_keywords(tree.items_, *text);
     if (!again && ts_node_has_error(root)) {
+      // Once: a text that was mended and is refused again is at fault itself.
       if (!mended && mend_text(*text)) {
         again = mended = true;
         continue;

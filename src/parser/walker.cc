@@ -38,10 +38,12 @@ bool is_jit(std::string_view dotted) {
 }  // namespace
 
 std::vector<Site> Walker::run() {
+  // A search of the text is cheaper than a walk, and most files have neither word.
   if (source_.text.find("jit") != std::string::npos ||
       source_.text.find("script") != std::string::npos)
     find_compiled_functions(tree_.root());
   visit(tree_.root());
+  // A probe uses what the import line binds, so nothing above it can carry one.
   uint32_t import_offset = find_import_place(source_, tree_).offset;
   for (Site& site : sites_)
     if (site.start < import_offset && site.refusal.empty()) site.refusal = "before the import line";
@@ -58,6 +60,7 @@ void Walker::find_compiled_functions(Node node) {
   node.each_named_child([&](Node child) { find_compiled_functions(child); });
 }
 
+//   @torch.jit.script    @numba.njit(cache=True)    @partial(jit, static_argnums=0)
 bool Walker::is_jit_decorator(Node decorator) {
   std::vector<Node> inner = decorator.named_children();
   if (inner.empty()) return false;
@@ -69,11 +72,13 @@ bool Walker::is_jit_decorator(Node decorator) {
   return false;
 }
 
+// The reason of what is around stays: it holds for all that is inside.
 std::string_view Walker::refusal_or(std::string_view refusal) const {
   return refusal_.empty() ? refusal : refusal_;
 }
 
 Walker::Span Walker::separate(Node operand, std::string_view& why) {
+  // Behind a byte order mark nothing has begun yet.
   auto word = [&](uint32_t at) {
     if (at == 0 || (at == 3 && source_.text.starts_with("\xef\xbb\xbf"))) return false;
     auto c = static_cast<unsigned char>(source_.text[at - 1]);
@@ -149,6 +154,8 @@ void Walker::visit_items(Node node) {
 
 void Walker::visit_item(Node child) {
   visit(child);
+  // `*a.b(c)` comes as a call that begins at its star: the expression begins behind it, and the
+  // star makes an iteration.
   bool star = child.kind() == Kind::list_splat;
   uint32_t start = expression_start(child);
   if (!star && start == child.start()) return;
@@ -261,6 +268,8 @@ void Walker::visit(Node node) {
   }
 }
 
+// "Block" is entered for "Block.forward" too. Names are sorted, so the one behind "Block." in order
+// tells.
 bool Walker::enters() const {
   if (!wanted_) return true;
   auto next = wanted_->lower_bound(scope_);
@@ -275,8 +284,10 @@ std::string Walker::nested(const std::string& name) const {
 
 void Walker::visit_function(Node node) {
   std::string name = shapes_.text(node.field(Field::name));
+  // By its bare name: `torch.jit.script(f)` may stand anywhere in the file.
   bool compiled = compiled_.contains(name);
   Restore jit(refusal_, refusal_or(compiled ? "in a jit function" : ""));
+  // Defaults are computed where the function is defined, in the scope around it.
   visit(node.field(Field::parameters));
   Restore scope(scope_, nested(name));
   Restore block(block_, std::string());

@@ -42,6 +42,8 @@ class Restore {
   T saved_;
 };
 
+// A site is added behind those of its operands, which is the order in which CPython evaluates them.
+// So `order` is the number of sites before.
 class Walker {
  public:
   // wanted: the scopes whose sites are made, whole; nullptr: all.
@@ -59,6 +61,7 @@ class Walker {
   struct Span {
     uint32_t start, end;
   };
+  // From the expression itself, without a star that the grammar has given to it.
   static Span span(Node node) { return {expression_start(node), node.end()}; }
 
   // Nothing may grow into the word before it: `not(x)` takes the probe inside its parentheses.
@@ -66,6 +69,7 @@ class Walker {
   Site& add(Form form, Node whole, Node operand, std::string callee);
   Site& add(Form form, Span whole, Node operand, std::string callee);
   Site& add(Form form, Span whole, Span operand, std::string callee);
+  // The first reason stays. That of the surroundings is there from the beginning.
   void refuse(Site& site, std::string_view why);
   void visit_children(Node node);
 

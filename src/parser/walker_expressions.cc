@@ -28,6 +28,7 @@ bool depends_on_frame(std::string_view name) {
 
 void Walker::visit_comprehension(Node node) {
   for (Node child : node.named_children()) {
+    // Its clauses before its body: the body is evaluated last, and is written first.
     if (child.kind() == Kind::for_in_clause) visit(child);
     if (child.kind() == Kind::if_clause) visit_test(child.named_children()[0], span(node));
   }
@@ -61,6 +62,7 @@ void Walker::visit_interpolation(Node node) {
   for (size_t i = 1; i < parts.size(); ++i)
     for (Node nested : parts[i].named_children())
       if (nested.kind() == Kind::interpolation) visit_interpolation(nested);
+  // Text is not asked how it is to be printed.
   if (value.kind() == Kind::string || value.kind() == Kind::concatenated_string) return;
   Site& site = add(Form::format, span(node), inside(value), "format");
   site.receiver = shapes_.shortened(value);
@@ -76,6 +78,7 @@ void Walker::visit_attribute(Node node) {
   std::string name = shapes_.text(node.field(Field::attribute));
   Site& site = add(Form::read, node, object, "." + name);
   site.receiver = shapes_.shortened(object);
+  // `x.iadd` read through a probe would give the probe's own method.
   if (!augment_operator(name).empty()) refuse(site, "a probe has an attribute of this name");
   if (in_bases_) refuse(site, "in a class's bases");
 }
@@ -140,6 +143,7 @@ void Walker::visit_unary(Node node) {
   add(Form::unary, node, argument, op).receiver = shapes_.shortened(argument);
 }
 
+// Of all comparison operators only `in`, `is` and their negations have an "i".
 bool Walker::compares(Node op) {
   std::string_view text = op.type();
   return text.find('i') == text.npos;
@@ -185,6 +189,8 @@ void Walker::visit_subscript(Node node, const char* callee) {
 
 void Walker::visit_await(Node node) {
   for (Node child : node.named_children()) {
+    // What the grammar took for one operand is two for Python, so neither the operator nor the
+    // await can be wrapped here.
     bool misread = child.kind() == Kind::binary_operator;
     misread ? visit_binary(child, "after await") : visit(child);
     Site& site = add(Form::await, node, child, "await");

@@ -21,6 +21,7 @@ void Walker::visit_assignment(Node node) {
   std::vector<std::string> targets;
   Node right = node, left;
   bool bare = false;  // `x: int`
+  // a = b = f(x): one value for all names, and the call has both as its targets.
   while (right && right.kind() == Kind::assignment) {
     left = right.field(Field::left);
     lefts.push_back(left);
@@ -48,6 +49,7 @@ void Walker::visit_unpacking(Node assignment, const std::vector<Node>& lefts, No
   Site& site = add(Form::iterate, Span{assignment.start(), right.end()}, span(value), kUnpack);
   site.receiver = shapes_.shortened(value);
   site.arguments = {shapes_.argument(value)};
+  // t = a, b = f(x): a probe around f(x) would be what t is bound to.
   if (!std::all_of(lefts.begin(), lefts.end(), pattern)) refuse(site, "its value is kept, too");
   if (right.kind() == Kind::yield) refuse(site, "a yield without parentheses");
 }
@@ -104,6 +106,8 @@ void Walker::visit_augmented(Node node) {
   std::vector<std::string> targets;
   shapes_.add_targets(left, targets);
   Restore statement(targets_, std::move(targets));
+  // The operand is what is written into: of x.a the object x, of x[i] the value x, of a name the
+  // name itself.
   std::string_view why;
   if (left.kind() == Kind::attribute) {
     operand = left.field(Field::object);
@@ -142,6 +146,7 @@ void Walker::visit_loop(Node node) {
     std::vector<std::string> targets;
     shapes_.add_targets(left, targets);
     Restore loop(targets_, std::move(targets));
+    // Fields of `right` hold commas too, where a tuple has no parentheses.
     std::vector<Node> iterated;
     for (Node right : rights)
       if (right.named()) iterated.push_back(right);
@@ -227,6 +232,7 @@ void Walker::visit_test(Node node, Span whole) {
     case Kind::conditional_expression: {
       std::vector<Node> parts = test.named_children();
       if (parts.size() != 3) break;
+      // The condition comes first, as CPython asks it.
       for (int i : {1, 0, 2}) visit_test(parts[static_cast<size_t>(i)], whole);
       return;
     }
@@ -238,6 +244,7 @@ void Walker::visit_test(Node node, Span whole) {
             test.kind() == Kind::comparison_operator && test.fields(Field::operators).size() > 1);
 }
 
+// A literal or a comparison by `is` gives a bool that no tensor was asked for.
 void Walker::add_truth(Span whole, Node test, bool chained) {
   if (never_computes(test)) return;
   Site& site = add(Form::truth, whole, test, "bool");

@@ -1,3 +1,10 @@
+// The diff of a patch, as `git apply` takes it at the top of the work tree.
+//
+// libgit2 compares two buffers and knows neither the file's mode nor that its name has a space.
+// Both are put right in the text that it gives. Counterexample: a diff that says 100644 of an
+// executable. git would warn of it at each file.
+//
+// The cost: a repository is opened once for each folder.
 #include <map>
 #include <string>
 

@@ -1,3 +1,13 @@
+// Applies edits in one pass from the front, and refuses where their order would decide the result.
+//
+//   text "f(a)"     at 0 `og("m.f:1", `, nesting 1;  at 1 `)`, nesting -1      og("m.f:1", f)(a)
+//   two at one place, nesting 1 and 2      nesting 1 first: the outer opening
+//   two of one nesting, of other texts     refused: which is first?
+//
+// The same edit twice is one. At one offset insertions come before a replacement, since they stand
+// in front of what it replaces.
+//
+// The cost: to sort the edits; the text is copied once.
 #include <algorithm>
 #include <tuple>
 

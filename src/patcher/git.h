@@ -1,4 +1,11 @@
 // patcher/git.h: libgit2's handles and errors. Used inside the patcher only.
+//
+//   git_patch* raw = nullptr;
+//   if (git_patch_from_buffers(&raw, ...) != 0) return git_failure("cannot compare");
+//   GitPatch patch(raw);                   // freed when it goes out of scope
+//
+// Every function of libgit2 that makes something is followed by its handle, so that each way out
+// frees it.
 #pragma once
 
 #include <git2.h>

@@ -69,6 +69,8 @@ llvm::Expected<History> history_between(const std::string& dir, const std::strin
     return make_error("'" + bad + "' is " +
                       (git_oid_equal(&good_id, &bad_id) ? "" : "older than ") + "'" + good +
                       "': give the good revision first");
+  // GOOD is no ancestor of BAD: both went their own way from `base`, and what GOOD alone has is not
+  // among the commits.
   if (!git_oid_equal(&base, &good_id)) history.base = text_of(&base);
 
   git_revwalk* made = nullptr;
@@ -86,6 +88,8 @@ llvm::Expected<History> history_between(const std::string& dir, const std::strin
       return make_error("more than " + std::to_string(most) + " commits between '" + good +
                         "' and '" + bad + "'");
     Commit commit = told_commit(GitCommit(found).get());
+    // Parents come first in this order, so their numbers are known. One that is not among them is
+    // GOOD or an ancestor of it.
     std::vector<uint32_t>& parents = history.parents.emplace_back();
     for (const std::string& parent : commit.parents)
       if (auto at = numbers.find(parent); at != numbers.end()) parents.push_back(at->second);

@@ -1,4 +1,11 @@
 // patcher/ignored.h: which files of a tree its repository wants, and which it does not.
+//
+//   .gitignore: build/     build/gen.py       ignored, not kept
+//                          build/conf.py      ignored by name, but in the index: kept
+//                          scratch.py         neither: new, and wanted
+//
+// Counterexample: the ignore rules alone. They name conf.py too, which somebody has added all the
+// same; the index decides.
 #pragma once
 
 #include <string>

@@ -1,4 +1,12 @@
 // patcher/line_diff.h: which lines of two texts differ, as git tells it.
+//
+//   a    x = 1             b    x = 1             {2, 1, 2, 2}: line 2 of a is lines 2 and 3 of b
+//        y = f(x)               z = x * 2
+//        return y               y = f(z)
+//                               return y
+//
+// The hunks are those that a user sees in `git diff`. Counterexample: a diff of our own. It might
+// cut elsewhere, and a suspect would name other lines than the user's tools do.
 #pragma once
 
 #include <cstdint>

@@ -60,6 +60,7 @@ std::optional<AugmentParts> augment_parts(const std::string& text, const Site& s
   return AugmentParts{op, skip_blanks(op + site.callee.size())};
 }
 
+// The innermost f-string around it decides: ranges come outer before inner.
 char quote_at(const ImportPlace& place, uint32_t offset) {
   char quote = '"';
   for (const QuotedRange& range : place.quoted)

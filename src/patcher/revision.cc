@@ -132,6 +132,8 @@ llvm::Expected<std::string> export_revision(const std::string& dir, const std::s
   git_checkout_options options = GIT_CHECKOUT_OPTIONS_INIT;
   options.checkout_strategy =
       GIT_CHECKOUT_FORCE | GIT_CHECKOUT_DONT_UPDATE_INDEX | GIT_CHECKOUT_DONT_WRITE_INDEX;
+  // A filter (LFS, say) is a program of the repository's that would run. So such a file is its
+  // pointer here.
   options.disable_filters = 1;
   options.target_directory = out.c_str();
   if (git_checkout_tree(repository.get(), tree.get(), &options))

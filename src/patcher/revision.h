@@ -1,5 +1,11 @@
 // patcher/revision.h: the files of a git revision, written to a folder of ours; and what git says
 // of a folder that is there.
+//
+//   export_revision("/repo", "v1.2", "/tmp/x")     the files of v1.2 in /tmp/x; /repo is as it was
+//   work_tree_of("/repo/src")                      root /repo, HEAD, 2 tracked files of src changed
+//
+// Counterexample: `git checkout v1.2`. It would change the user's work tree, and run hooks and
+// filters.
 #pragma once
 
 #include <cstdint>

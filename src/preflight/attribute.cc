@@ -26,6 +26,7 @@ namespace opguard {
 namespace {
 
 // Before 3.13 the span of an instruction may be its whole statement.
+// "for" of `for x in y` and of `async for x in y`, and not of `format(x)`.
 bool begins_with(const SourceFile& file, uint32_t at, std::string_view keyword) {
   std::string_view text = std::string_view(file.text).substr(at);
   constexpr std::string_view kAsync = "async";
@@ -266,6 +267,8 @@ std::vector<uint32_t> Attributor::find_stars(const FileSites& in, Span span) con
   return found;
 }
 
+// Operators alone, and those that can be wrapped: a read or a test around an instruction is not
+// what ran.
 std::vector<uint32_t> Attributor::find_innermost(const FileSites& in, Span span) const {
   int64_t best = -1;
   for (uint32_t i : in.sites) {
@@ -397,6 +400,7 @@ Attribution Attributor::attribute(const TracedUse& use) const {
     result.reason = rule->what;
     return result;
   }
+  // Python before 3.11 tells no columns.
   if (use.column < 0 || use.end_line <= 0) {
     result.sites = by_line(in, use, rule);
     if (result.sites.empty()) result.reason = rule ? rule->what : "no site on its line";

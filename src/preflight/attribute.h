@@ -37,6 +37,7 @@ struct Attribution {
 class Attributor {
  public:
   Attributor(const SourceSet& sources, const std::vector<Site>& sites);
+  // No sites and a reason: what ran there cannot be wrapped, or no file of the set holds it.
   Attribution attribute(const TracedUse& use) const;
 
  private:

@@ -1,3 +1,16 @@
+// From uses to boundaries, and from uses that found no site to what is said of them.
+//
+//   use                                            becomes
+//   `softmax(x)`, 12 x aten::softmax               a boundary; 12 activities, attributed
+//   another use of the same site                   the same boundary: counts are added
+//   `x.size(0)`, aten::size alone                  nothing: no element is touched
+//   `f"{x=}"`, below which something computes      unwrapped, with its reason; not attributed
+//   `p.data = v`, no activity at all               a boundary, where p may be a tensor
+//
+// Coverage counts everything that computes, wherever it belongs. Counterexample: coverage of what
+// was attributed. It would be 100 % by definition.
+//
+// The cost: each use is attributed once; signatures are made of the boundaries alone.
 #include "preflight/build_plan.h"
 
 #include <algorithm>
@@ -65,6 +78,7 @@ class Files {
 };
 
 // The sites that take part, and their signatures.
+// `part` holds indices of `sites`, ascending; signatures count in `part`.
 struct Signed {
   Signed(const std::vector<Site>& sites, const QuietKinds& kinds, const TemplateLibrary& templates)
       : part(taking_part(sites, kinds)), signatures(pointers(sites, part), templates) {}
@@ -88,6 +102,8 @@ void add_signature(Boundary& boundary, const Signed& all, uint32_t site) {
 }
 
 // All other sites of the scopes of `chosen` (by site index).
+// What matching asks of a site, and no more: lines, operands and refusals of the context are not
+// kept in a plan.
 std::vector<Site> context_of(const std::vector<Site>& sites, const Signed& all,
                              const std::set<uint32_t>& chosen) {
   std::set<uint32_t> scopes;
@@ -171,6 +187,7 @@ bool leaves_graph(const TracedUse& use, const std::vector<Site>& sites, const At
          std::all_of(where.sites.begin(), where.sites.end(), called);
 }
 
+// "opguard::" names what the tracer itself marks, as the end of a step: it dispatches no operator.
 bool has_mark(const TracedUse& use) {
   for (const auto& [name, count] : use.activities)
     if (name.rfind("opguard::", 0) == 0) return !use.phases.empty();
@@ -243,6 +260,7 @@ void add_data_writes(const std::vector<Site>& sites, const SourceSet& sources,
   using Scope = std::tuple<std::string_view, std::string_view, std::string_view>;
   auto scope_of = [](const Site& s) { return Scope(s.package, s.file, s.scope); };
   std::map<Scope, uint64_t> ran;  // the scope's latest first execution so far, in order of source
+  // Written after the loop: a boundary that is added must not count as having run.
   std::vector<std::pair<uint32_t, uint64_t>> found;
   const Files files(sources);
   std::map<const SourceFile*, Classes> classes;  // read where a file has such a write
@@ -287,6 +305,7 @@ std::vector<std::string> boundary_ids(const std::vector<Site>& sites,
   std::map<std::string, size_t> ordinals;
   for (const Site& site : sites) {
     std::string identity = identity_of(site);
+    // Of sites that are alike in all but their place, the first, the second, ...
     size_t ordinal = ordinals[identity]++;
     labels.push_back(label_of(site));
     letters.push_back(hash_letters(identity + "\n" + std::to_string(ordinal)));

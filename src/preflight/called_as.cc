@@ -21,6 +21,7 @@ std::string base_name(std::string_view callee) {
 bool is_called(const Site& site, const std::string& callee) {
   std::string name = operator_name(site);
   if (name == callee) return true;
+  // In place or not is the same operator here: `x.mul_(y)` and `x * y` both run a "mul".
   std::string base = base_name(callee);
   while (!name.empty() && name.back() == '_') name.pop_back();
   if (base.empty()) return false;

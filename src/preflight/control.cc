@@ -31,6 +31,7 @@ Variables control_environment(uint64_t seed) {
   Variables out = {{"OPGUARD_DETERMINISTIC", std::to_string(seed)}};
   std::string ours;
   for (const auto& [name, value] : kControls) {
+    // Set to "" counts as set: the user has decided.
     if (std::getenv(name)) continue;
     out.emplace_back(name, value);
     ours += (ours.empty() ? "" : ",") + std::string(name);

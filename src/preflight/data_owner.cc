@@ -1,3 +1,14 @@
+// A class is cleared step by step: all that it derives from must be cleared before it.
+//
+//   class Base: ...                   no bases: holds no tensor
+//   class Corpus(Base, Dataset): ...  Base is cleared, Dataset is a known name: cleared
+//   class Put: ...                    cleared, but
+//   class Scale(Put, nn.Parameter):   not: nn.Parameter is in no list. Put.put() may have a tensor
+//
+// Counterexample: a list of classes that are tensors. One that is missing there would lose a write;
+// one that is missing here gets a probe too many.
+//
+// The cost: rounds over the classes of one file, as many as the longest line of descent.
 #include "preflight/data_owner.h"
 
 #include <algorithm>
@@ -30,6 +41,7 @@ std::string_view last_name(std::string_view base) {
   return base.substr(base.rfind('.') + 1);
 }
 
+// By the last name: a base `here.Put` may be the file's own Put, and counts as it.
 bool names(const Class& derived, std::string_view base) {
   return std::any_of(derived.bases.begin(), derived.bases.end(),
                      [&](std::string_view of) { return last_name(of) == base; });
@@ -43,6 +55,7 @@ std::vector<bool> without_tensors(const std::vector<Class>& classes) {
     const std::string_view name = last_name(base);
     bool own = false;
     for (size_t i = 0; i < classes.size(); ++i) {
+      // As written: `nn.Module` is no class of the file that is called Module.
       if (classes[i].name != base) continue;
       if (!holds_none[i]) return false;
       own = true;

@@ -11,6 +11,7 @@
 namespace opguard {
 namespace {
 
+// "MyModel-2" is "mymodel_2".
 std::string id_word(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -64,6 +65,7 @@ std::string label_of(const Site& site) {
   return shortened(id_word(stem)) + "." + shortened(id_word(spoken_name(site)));
 }
 
+// Neither line nor order nor the operand's text: those change with edits elsewhere.
 std::string identity_of(const Site& site) {
   std::string text = std::string(form_name(site.form)) + "\n" + site.callee + "\n";
   for (const std::string& argument : site.arguments) text += steady_shape(argument) + ",";
@@ -75,6 +77,7 @@ std::string hash_letters(const std::string& text) {
       llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
   std::string out;
   uint32_t bits = 0, count = 0;
+  // Five bits a letter; 256 bits give 51 letters, and one bit is left over.
   for (uint8_t byte : digest) {
     bits = (bits << 8 | byte) & 0xffff;
     for (count += 8; count >= 5; count -= 5)

@@ -5,7 +5,7 @@
 //
 //   rule_of("BINARY_SUBSCR")->use == Use::subscript_read     x[i], and x[i] += 1
 //   rule_of("RAISE_VARARGS")->use == Use::nothing            nothing of ours can be wrapped there
-//   rule_of("NOP") == nullptr                                no rule: the site is found by its name
+//   rule_of("NOP") == nullptr                                no rule: the innermost site around it
 //
 // A look-up goes through some fifty rules; it is made once a traced use, not once an execution.
 #pragma once

@@ -67,6 +67,7 @@ void add_injection(const std::string& activities, Variables& environment) {
   // Another tool's injection stays.
   const char* injected = std::getenv("CUDA_INJECTION64_PATH");
   if (!injected || !*injected) environment.emplace_back("CUDA_INJECTION64_PATH", library);
+  // Without a driver no kernel can be launched: a library less in every process of the program.
   bool may_need = activities == "launches" || (activities == "auto" && has_cuda_device());
   if (may_need) add_preload(library, environment);
 }
@@ -117,6 +118,8 @@ llvm::Expected<Preflight> run_preflight(const PreflightOptions& options) {
   llvm::Expected<LaunchResult> ran = launch(launched);
   if (!ran) return ran.takeError();
   if (auto stopped = ran->stopped()) return stopped;
+  // A function that asks whether it is compiled may do what only a compiler can run. So it is asked
+  // once more, and told no.
   if (!ran->failure().empty() && was_told_compiling(options.work_dir)) {
     say("the program failed under preflight, where it was told that it is being compiled; it runs "
         "once more and is not");

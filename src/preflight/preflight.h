@@ -1,4 +1,13 @@
 // preflight/preflight.h: run the user's program under the tracer.
+//
+//   opguard preflight -o plan.json -- python train.py
+//   work_dir    trace-4711-0.json of each process, output.txt, steps
+//
+// The program runs as it always does, in its tree; the tracer is in its environment alone.
+// Counterexample: a program that starts Python with -I is refused before it runs, since nothing
+// would be traced (reach.h).
+//
+// The cost: one whole run of the program, slowed down only until tracing ends (kUntilNothingNew).
 #pragma once
 
 #include <cstdint>

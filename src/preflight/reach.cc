@@ -53,6 +53,7 @@ bool add_preload(const std::string& library, Variables& environment) {
   // The loader separates libraries by spaces and colons, and knows no quotes.
   if (library.find_first_of(" :") != std::string::npos || access(library.c_str(), R_OK) != 0)
     return false;
+  // LD_PRELOAD has what the user preloads as well; the other names ours alone.
   for (const char* name : {"LD_PRELOAD", "OPGUARD_PRELOAD"}) {
     std::string* value = find(environment, name);
     if (!value) {
@@ -83,6 +84,7 @@ Variables own_run_environment() {
   return environment;
 }
 
+// The first word alone: what a shell script starts is seen when it runs, and told by unreached().
 llvm::Error check_reachable(const std::vector<std::string>& command) {
   if (command.empty() || !names_python(command[0])) return llvm::Error::success();
   std::vector<const char*> words;

@@ -1,4 +1,11 @@
 // preflight/reach.h: how the tool gets into the Pythons that a command starts.
+//
+//   LD_PRELOAD=.../opguard_keep.so OPGUARD_BOOT=.../boot    torchrun train.py
+//   torchrun                 a Python: sitecustomize of the boot folder is imported, opguard is in
+//     train.py, 8 times      so it is in each of these, also where the program changes PYTHONPATH
+//
+// Counterexample: `python -S train.py`. It imports no sitecustomize, so check_reachable() refuses
+// it. What sudo, ssh or a container starts has an environment of its own: unreached() says so.
 #pragma once
 
 #include <string>

@@ -45,6 +45,7 @@ void release_schema(ArrowSchema* schema) {
 }
 
 // children: how many; all zero, to be filled in.
+// The structure owns its parts from here on, so what is thrown later frees them by `release`.
 SchemaParts& open_schema(ArrowSchema* out, const char* format, const std::string& name,
                          size_t children, bool dictionary = false) {
   auto parts = std::make_unique<SchemaParts>();
@@ -108,6 +109,7 @@ void release_array(ArrowArray* array) {
   array->release = nullptr;
 }
 
+// As open_schema(): `length` rows, buffers that its parts hold, children to be filled in.
 ArrayParts& open_array(ArrowArray* out, uint64_t length, int64_t buffers, size_t children = 0,
                        bool dictionary = false) {
   auto parts = std::make_unique<ArrayParts>();
@@ -153,6 +155,7 @@ class Filler {
     close(parts);
   }
 
+  // The dictionary is whole in each batch, also where few of its texts are in it.
   void codes() {
     const Dictionary& dictionary = table_.dictionary(column_);
     ArrayParts& parts = open(2, 0, true);
@@ -164,6 +167,7 @@ class Filler {
     texts(dictionary.values, &parts.dictionary);
   }
 
+  // A missing shape is an empty list without validity, so the offsets go on over it.
   void shapes() {
     ArrayParts& parts = open(2, 1);
     int32_t* offsets = values<int32_t>(parts, count() + 1);
@@ -184,6 +188,8 @@ class Filler {
  private:
   uint64_t count() const { return end_ - begin_; }
 
+  // Offsets are 32 bits in these layouts. The wider ones are other types, which consumers would
+  // have to be told.
   static int32_t offset(size_t n) {
     if (n > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
       throw std::length_error("more than 2 GiB of text or shapes in a column");
@@ -208,12 +214,14 @@ class Filler {
     parts.buffers[2] = parts.text.data();
   }
 
+  // Validity begins as all missing; each() sets what is there.
   ArrayParts& open(int64_t buffers, size_t children = 0, bool dictionary = false) {
     ArrayParts& parts = open_array(out_, count(), buffers, children, dictionary);
     parts.validity.assign((count() + 7) / 8, 0);
     return parts;
   }
 
+  // set(row from 0, row, value) for each row whose value is known.
   template <typename F>
   void each(F set) {
     uint64_t i = 0;
@@ -229,6 +237,8 @@ class Filler {
     });
   }
 
+  // Pointers are taken last: filling moves the vectors. Without a missing value there is no
+  // validity buffer, which says the same.
   void close(ArrayParts& parts) {
     if (out_->null_count == 0) parts.validity.clear();
     parts.buffers[0] = parts.validity.empty() ? nullptr : parts.validity.data();
@@ -263,6 +273,7 @@ void fill_column(const LogTable& table, const Column& column, uint64_t begin, ui
 
 // ---- The stream.
 
+// `next`: the first row of the batch to come.
 struct Stream {
   std::shared_ptr<const LogTable> table;
   std::vector<const Column*> columns;
@@ -318,6 +329,7 @@ void export_schema(const std::vector<const Column*>& columns, ArrowSchema* out) 
   *out = {};
   try {
     SchemaParts& parts = open_schema(out, "+s", "", columns.size());
+    // A batch's struct is never missing itself, unlike its columns.
     out->flags = 0;
     for (size_t i = 0; i < columns.size(); ++i) column_schema(*columns[i], &parts.children[i]);
   } catch (...) {

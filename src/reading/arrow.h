@@ -1,8 +1,15 @@
 // reading/arrow.h: a LogTable through Arrow's C data and C stream interfaces, without Arrow.
 //
+//   export_stream(table, {step, dtype}, &stream)
+//   stream.get_next(&stream, &array)    a struct array of 4,096 rows, children step and dtype
+//   array.release(&array)               by whoever took it; get_next gives the next 4,096
+//
 // The structures are Arrow's stable ABI, passed between libraries of one process by pointer; who
 // holds one calls its `release` when done. Numbers, texts and validity are Arrow's own layouts:
 // boolean b, i32 i, u32 I, u64 and hash L, text dictionary(int32, utf8), shape list<int64>.
+//
+// Counterexample: to link Arrow. pyarrow, polars and duckdb each bring their own, and all of them
+// read this.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +64,7 @@ inline constexpr uint64_t kBatchRows = 1 << 12;
 void export_schema(const std::vector<const Column*>& columns, ArrowSchema* out);
 
 // The stream's functions may be called by any thread, without the GIL, one at a time.
+// The stream keeps the table alive, and itself until `release`.
 void export_stream(std::shared_ptr<const LogTable> table, std::vector<const Column*> columns,
                    ArrowArrayStream* out);
 

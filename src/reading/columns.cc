@@ -33,7 +33,8 @@ constexpr TextSource kDtypes = {[](const ProcessLog& log) { return log.metas.siz
 constexpr TextSource kDevices = {
     [](const ProcessLog& log) { return log.metas.size(); },
     [](const ProcessLog& log, size_t i) { return log.metas[i].device; }};
-// By the boundary's string.
+// By the boundary's string. Only keys that place_column() gave are asked for, so each has a
+// location.
 constexpr TextSource kPlaces = {
     [](const ProcessLog& log) { return log.strings.size(); },
     [](const ProcessLog& log, size_t i) { return place_of(log.locations.at(log.strings[i])); }};
@@ -73,6 +74,7 @@ using enum ColumnType;
 
 // Of the event; the table of records has them too.
 constexpr Column kProcess = {"process", u32, [](const Row& r) -> Value { return r.process; }};
+// Through int64: rank -1 stays -1.
 constexpr Column kRank = {
     "rank", i32, [](const Row& r) -> Value { return static_cast<uint64_t>(int64_t{r.log.rank}); }};
 constexpr Column kEvent = {"event", u64, [](const Row& r) -> Value { return r.event; }};
@@ -115,6 +117,7 @@ constexpr Column kDeviceEnd = {"device_end_ns", u64,
                                [](const Row& r) { return on_device(r, r.at.device_end_ns); }};
 constexpr Column kInGraphFlag = {"in_graph", boolean, event_flag<kInGraph>};
 
+// The order is what tables show, and a contract: docs/formats/reading.md lists it.
 constexpr Column kEventColumns[] = {
     kProcess,
     kRank,
@@ -167,6 +170,7 @@ constexpr Column kRecordColumns[] = {
     {"shape", shape,
      [](const Row& r) {
        const uint32_t meta = r.slot->meta;
+       // A damaged log could refer to one huge shape in every record: record/limits.h.
        const bool all = meta == kNone || r.log.metas[meta].shape.size() <= kTableDimensions;
        return all ? known(meta) : Value();
      }},
@@ -220,6 +224,7 @@ size_t character(std::string_view s) {
   return n;
 }
 
+// The text itself where it is valid, which most are; each bad byte is U+FFFD.
 std::string valid_utf8(std::string text) {
   std::string_view rest = text;
   while (!rest.empty() && character(rest) != 0) rest.remove_prefix(character(rest));
@@ -254,6 +259,7 @@ uint64_t LogTable::event_of(const ProcessLog& log, uint64_t slot) {
 
 const Dictionary& LogTable::dictionary(const Column& column) const {
   std::lock_guard lock(mutex_);
+  // By the column's place among columns(): a column of another table is no key here.
   auto& made = dictionaries_[static_cast<size_t>(&column - columns().data())];
   if (!made) made = std::make_unique<const Dictionary>(make_dictionary(column));
   return *made;
@@ -264,6 +270,7 @@ Dictionary LogTable::make_dictionary(const Column& column) const {
   for (const ProcessLog& log : *logs_) d.codes.emplace_back(column.source->size(log), -1);
   std::unordered_map<std::string, int32_t> seen;
   for_rows(0, size(), [&](const Row& row) {
+    // A text of the log that no row has is not in the dictionary.
     const Value key = column.value(row);
     if (!key || d.codes[row.process][*key] >= 0) return;
     std::string value = valid_utf8(column.source->text(row.log, *key));

@@ -1,8 +1,17 @@
 // reading/columns.h: logs as tables: a row an event or a record, a column what is known of it.
 //
+//   events     process 0, rank 0, event 12, step 3, phase forward, kind op, boundary model.mul:77ab
+//   records    ... of the same event: slot_name "self", dtype float32, shape [4, 8], h 9f31...
+//
 // The one definition of names and types for all that hands a log to other programs: the tables of
 // opguard.read_log (reading/python_log.h), `opguard dump --format` and `opguard export`. What the
 // columns mean: docs/formats/reading.md.
+//
+// Counterexample: a row that is kept. A Row refers to what it is visited with, and is gone behind
+// visit().
+//
+// The cost: no table is made; a column is computed as its rows are visited. A dictionary holds each
+// different text once.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +83,8 @@ class LogTable {
   // Made when it is first asked for. `column`: one of columns(), of type text.
   const Dictionary& dictionary(const Column& column) const;
 
-  // visit(row) for rows [begin, end).
+  // visit(row) for rows [begin, end), in order, log by log. A record's event is looked up once, at
+  // the first row; from there on both go forward together.
   template <typename F>
   void for_rows(uint64_t begin, uint64_t end, F visit) const {
     for (uint32_t p = 0; p < logs_->size(); ++p) {
@@ -114,6 +124,7 @@ class LogTable {
   std::shared_ptr<const std::vector<ProcessLog>> logs_;
   TableRows rows_;
   std::vector<uint64_t> starts_;  // of each log's rows, and their end
+  // Over dictionaries_ alone; the logs do not change.
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<const Dictionary>> dictionaries_;  // by column
 };

@@ -46,6 +46,7 @@ class WithoutGil {
 
 // ---- Memory that numpy reads in place.
 
+// Numpy keeps the object alive that has the interface, and so these bytes.
 struct Memory {
   std::vector<uint8_t> bytes;
   const char* type;  // numpy's typestr
@@ -56,6 +57,7 @@ struct ArrayObject {
   PyObject_HEAD Memory* memory;
 };
 
+// True: numpy may read, not write.
 PyObject* array_interface(PyObject* self, void*) {
   Memory& memory = *reinterpret_cast<ArrayObject*>(self)->memory;
   return Py_BuildValue("{s:(K),s:s,s:(NO),s:i}", "shape",
@@ -63,6 +65,7 @@ PyObject* array_interface(PyObject* self, void*) {
                        "data", PyLong_FromVoidPtr(memory.bytes.data()), Py_True, "version", 3);
 }
 
+// A type from a spec is counted by its objects, so the last thing is to let go of it.
 template <typename Object, auto kMember>
 void free_object(PyObject* self) {
   delete (reinterpret_cast<Object*>(self)->*kMember);
@@ -305,6 +308,7 @@ PyObject* table_array(PyObject* self, PyObject* name) {
     const TableParts& parts = parts_of(self);
     const Column* column = find_column(*parts.table, name);
     if (column == nullptr) return nullptr;
+    // Shapes of all logs are one list; each log's begin behind those of the logs before it.
     std::vector<uint32_t> first_meta = {0};
     for (const ProcessLog& log : *parts.logs)
       first_meta.push_back(first_meta.back() + static_cast<uint32_t>(log.metas.size()));
@@ -349,6 +353,7 @@ PyObject* table_columns(PyObject* self, void*) {
   return list ? PyList_AsTuple(list.get()) : nullptr;
 }
 
+// Object and LogTable both hold the logs, and so does each stream: who lives longest frees them.
 Ref table_object(std::shared_ptr<const std::vector<ProcessLog>> logs, TableRows rows) {
   auto parts = std::make_unique<TableParts>();
   parts->table = std::make_shared<const LogTable>(logs, rows);
@@ -390,6 +395,7 @@ bool read_logs(const std::string& path, std::vector<ProcessLog>& logs, std::stri
 }  // namespace
 
 PyObject* python_read_log(PyObject*, PyObject* name) {
+  // By the file system's encoding: a path need not be UTF-8.
   PyObject* encoded = nullptr;
   if (!PyUnicode_FSConverter(name, &encoded)) return nullptr;
   Ref owner(encoded);

@@ -5,9 +5,10 @@
 
 namespace opguard {
 
-// read_log(path) -> (processes, events, records). The path is of a log, or of a folder of them.
-// Processes are a dict each, by (rank, start). Events and records are each a LogTable, whose rows
-// are those of all processes. ValueError with the reader's sentence where there is nothing to read.
+// read_log(path) -> (processes, events, records, observations). The path is of a log, or of a
+// folder of them. Processes are a dict each, by (rank, start). Events and records are each a
+// LogTable, whose rows are those of all processes. Observations are those of python_observations.h.
+// ValueError with the reader's sentence where there is nothing to read.
 //
 // LogTable, with `columns` a sequence of names or None for all:
 //   .rows, .columns            number of rows; names in order

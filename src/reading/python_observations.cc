@@ -1,3 +1,13 @@
+// Rows become tuples, and values Python's own, one after the other as they lie in the log.
+//
+//   stored    list 2, text "lr", real 0.1       the count, then what is below it
+//   made      ["lr", 0.1]
+//
+// A value's end is known only once it is read, so value_object() moves `at` on. Strings are made
+// once a log and then shared: a kind or a field's name is in every row.
+//
+// The cost: an object for each value, with the GIL; rows of other kinds are passed over and nothing
+// is made of them.
 #include "reading/python_observations.h"
 
 #include <string>
@@ -65,8 +75,10 @@ Ref value_object(const ObservedValue*& at, LogTexts& texts) {
     case ObservedKind::list:
       break;
   }
+  // A log may hold lists within lists to any depth: Python's own limit ends it with an error.
   if (Py_EnterRecursiveCall(" while a list is read") != 0) return {};
   Ref list(PyList_New(0));
+  // Of a list `text` is the number of its elements.
   for (uint32_t i = 0; list && i < value.text; ++i) {
     Ref element = value_object(at, texts);
     if (!element || PyList_Append(list.get(), element.get()) < 0) list = Ref();
@@ -89,6 +101,7 @@ Ref fields_object(const ObservationSchema& schema, const Observation& row, LogTe
 bool read_rows(const ProcessLog& log, uint32_t process, const std::string_view* kind,
                PyObject* list) {
   LogTexts texts(log);
+  // By schema: a kind may have several, where its rows hold other fields.
   std::vector<bool> wanted;
   for (const ObservationSchema& schema : log.observations.schemas())
     wanted.push_back(kind == nullptr || log.text(schema.kind) == *kind);
@@ -131,6 +144,7 @@ PyObject* kinds_of_observations(PyObject* self, PyObject*) {
       for (size_t i = 0; i < rows.size(); ++i) {
         Ref kind = texts.text(log.observations.schemas()[i].kind);
         if (!counts || !kind) return nullptr;
+        // Logs and schemas of one kind are added up.
         PyObject* before = PyDict_GetItemWithError(counts.get(), kind.get());
         if (PyErr_Occurred()) return nullptr;
         const uint64_t seen = before == nullptr ? 0 : PyLong_AsUnsignedLongLong(before);

@@ -67,6 +67,8 @@ std::vector<std::string> shown_lines(const SourceText& text, size_t most, uint32
   std::vector<std::string> lines;
   for (size_t i = 0; i < std::min(text.text.size(), most); ++i)
     lines.push_back(mark_line(text.text[i], 0, 0, columns).line);
+  // Of a long stretch the first lines are known alone: what is left out is told by the lines'
+  // numbers.
   const size_t all = text.lines.empty() ? 0 : text.lines.last - text.lines.first + 1;
   if (!lines.empty() && all > lines.size()) lines.push_back("...");
   return lines;

@@ -1,3 +1,13 @@
+// One sentence of what ran inside an operator, by what the drill found and in which order it
+// argues.
+//
+//   value        "aten.mul.Tensor reads the same and gives another result"
+//   scalar       "aten.sum.dim_IntList reads the same tensors and is given another argument"
+//   structure    "only run b runs aten._to_copy.default"
+//   input        "aten.mm.default reads other values; no operator before it differs"
+//
+// A run that came out otherwise when it was made again is told behind it. Counterexample: to leave
+// that out. What ran inside was seen in the second run, not in the one that was judged.
 #include "report/drill_text.h"
 
 namespace opguard {

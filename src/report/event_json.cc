@@ -46,6 +46,7 @@ nlohmann::ordered_json slot_json(const ProcessLog& log, const std::optional<Slot
   if (slot->meta != kNone) {
     json["dtype"] = log.metas[slot->meta].dtype;
     const std::vector<int64_t>& shape = log.metas[slot->meta].shape;
+    // A damaged log could name one shape of many dimensions in every record: record/limits.h.
     json["shape"] = shape.size() <= kTableDimensions ? Json(shape) : Json();
     json["device"] = log.metas[slot->meta].device;
   }

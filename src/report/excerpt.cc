@@ -31,7 +31,9 @@ size_t characters(llvm::StringRef text) { return shown_chars({text.data(), text.
 
 // Where in `source`, the expression's first line in the file, its text begins; npos: it is gone.
 size_t find_expression(llvm::StringRef source, llvm::StringRef text, uint32_t column) {
-  // The expression may occur more than once in its line: the one at its column is meant.
+  // The expression may occur more than once in its line: the one at its column is meant. Where none
+  // stands there, the first is taken: the line was indented otherwise.
+  //   y = f(x) + f(x)      column 11: the second
   size_t at = llvm::StringRef::npos;
   for (size_t next = source.find(text); next != llvm::StringRef::npos;
        next = source.find(text, next + 1)) {
@@ -41,6 +43,7 @@ size_t find_expression(llvm::StringRef source, llvm::StringRef text, uint32_t co
   return at;
 }
 
+// Bytes in, characters out: the mark is drawn under characters.
 Excerpt marked(llvm::StringRef line, size_t from_byte, size_t to_byte) {
   const size_t from = characters(line.take_front(from_byte));
   return {line.str(), from, from + characters(line.slice(from_byte, to_byte))};
@@ -69,6 +72,13 @@ const SourceFiles::File& SourceFiles::file(const std::string& path) {
   return file;
 }
 
+// Lines of the file where it still holds the text, else the text alone. `at`: the byte in the first
+// of them where the text begins; npos: the file has something else there.
+//
+// A further line need only begin as the recorded one does, since the statement may go on behind the
+// expression. Before it something may stand too, so in the first line the text is looked for.
+//
+// A place without a text (the runtime knows lines alone) has the file's lines, and no mark.
 std::vector<ContextLine> SourceFiles::excerpt(const Location& location, uint32_t context) {
   const File& source = file(location.path);
   auto line_at = [&](size_t number) -> llvm::StringRef {  // from 1
@@ -121,6 +131,7 @@ std::vector<ContextLine> SourceFiles::excerpt(const Location& location, uint32_t
   return lines;
 }
 
+// Opens the file for one line. Who shows many lines keeps a SourceFiles.
 Excerpt read_excerpt(const Location& location) {
   for (const ContextLine& line : SourceFiles().excerpt(location, 0))
     if (line.number == location.line) return line.text;

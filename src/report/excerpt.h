@@ -1,4 +1,11 @@
 // report/excerpt.h: the source lines of a boundary, with the expression marked.
+//
+//   Location   /data/good/model.py, line 12, column 11, text "softmax(x, -1)"
+//   Excerpt    line "    return softmax(x, -1) * v", from 11, to 25: characters, not bytes
+//
+// Counterexample: a byte offset. A name with an umlaut before the expression would move the mark.
+//
+// The cost: SourceFiles reads each file once and holds it, with eight bytes a line.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +38,7 @@ struct ContextLine {
 };
 
 // The files of many boundaries, each read once.
+// Not for several threads: excerpt() fills it.
 class SourceFiles {
  public:
   SourceFiles();
@@ -45,6 +53,7 @@ class SourceFiles {
     std::unique_ptr<llvm::MemoryBuffer> buffer;  // nullptr: cannot be read
     std::vector<size_t> starts;                  // of each line
   };
+  // An entry without a buffer is kept too: a file that cannot be read is tried once.
   const File& file(const std::string& path);
 
   std::map<std::string, File> files_;

@@ -6,6 +6,8 @@ namespace opguard {
 
 Findings check_single(const Run& run) {
   Findings findings{check_recompute(run), check_overwritten(run), {}};
+  // One log that was not recorded in full is enough: what it did not read cannot be held against
+  // what was left.
   for (const ProcessLog& process : run.processes) {
     const auto mode = process.settings.find("mode");
     if (mode != process.settings.end() && mode->second != "full")
@@ -19,6 +21,8 @@ Verdict findings_verdict(const Findings& findings) {
   verdict.outcome = !findings.empty()  ? Outcome::diverged
                     : findings.clean() ? Outcome::identical
                                        : Outcome::inconclusive;
+  // The order is a contract: terminal_findings.cc and findings_json.cc take the first ones for
+  // recomputations by their number.
   for (const RecomputeFinding& finding : findings.recompute.findings) {
     Pivot pivot{finding.kind, finding.forward, finding.recompute, finding.slot, {finding.why}};
     if (finding.times > 1)

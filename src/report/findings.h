@@ -1,4 +1,10 @@
 // report/findings.h: `align --single`: what one run says of itself.
+//
+//   recompute     a checkpointed layer runs twice, and the second time gives another result
+//   overwritten   an operator reads other bytes than were left there; nobody recorded wrote them
+//
+// Both need no second run. Counterexample: a run without findings is not right by that. It may
+// compute the wrong thing, the same way each time.
 #pragma once
 
 #include <string>
@@ -9,6 +15,7 @@
 
 namespace opguard {
 
+// What was looked for and what was found; `clean` is said only where it could have shown.
 struct Findings {
   RecomputeCheck recompute;
   OverwrittenCheck overwritten;

@@ -1,4 +1,10 @@
 // report/findings_json.cc: what one run says of itself, for programs: docs/formats/json.md.
+//
+//   {"check": "recompute", "times": 3, "kind": "value", "boundary": ..., "a": forward, "b": again}
+//   {"check": "overwritten", "times": 1, ..., "producer": {...}, "seen": {...}, "window": {...}}
+//
+// A finding has a pivot's fields, so a program that reads verdicts reads these. Its `a` and `b` are
+// two events of one run.
 #include "align/judge/pivot_view.h"
 #include "nlohmann/json.hpp"
 #include "report/event_json.h"
@@ -47,6 +53,7 @@ Json overwrite_json(const Report& report, const Pivot& pivot, const Overwrite& f
   Json json = {{"check", "overwritten"}, {"times", found.times}};
   json.update(pivot_json(report, pivot));
   json.update(event_json(report.b, found.consumer));
+  // A pivot has its places in `a` and `b`: no second file and line beside them.
   for (const char* key : {"file", "line"}) json.erase(key);
   const ProcessLog& log = report.b.processes[found.consumer.process];
   json["differs"] = {

@@ -1,4 +1,8 @@
 // report/html.h: the report as one HTML file that opens offline.
+//
+//   report.html    the page of src/report/page, its style, its script, the data as JSON: one file
+//
+// Counterexample: a page beside a folder of scripts. It would be sent on without them.
 #pragma once
 
 #include <string>

@@ -1,3 +1,10 @@
+// Markup is made as text, so every text of unknown origin passes escaped() or element() on its way.
+//
+//   element("td", "unlike", "a<b")     <td class="unlike">a&lt;b</td>
+//   escaped("\x1b[31m")                \x1b[31m: no control character reaches the page
+//
+// Tags and classes are the program's own words and are not escaped. A page has no script, so its
+// policy admits its style alone.
 #include "report/html_parts.h"
 
 #include <algorithm>
@@ -21,6 +28,7 @@ std::string element(std::string_view tag, std::string_view kind, std::string_vie
   return open + ">" + escaped(text) + "</" + std::string(tag) + ">";
 }
 
+// The marked line is known as a whole, not its expression: the mark begins behind the indent.
 std::string source_block(const Location& at, SourceFiles& files, std::string_view title) {
   if (!at.line) return "";
   std::string html =
@@ -41,6 +49,8 @@ std::string source_block(const Location& at, SourceFiles& files, std::string_vie
   return html + "</pre></div>";
 }
 
+// The digest is of the style as it is written into the page: a byte between <style> and it would
+// make the page bare.
 std::string html_page(std::string_view title, std::string_view own_style, std::string_view body) {
   const std::string style = std::string(page::css()) + std::string(own_style);
   return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -23,6 +23,7 @@ std::string date_text(std::time_t seconds) {
   return text;
 }
 
+// When the first of its processes began; "" where no log says.
 std::string started(const Run& run) {
   int64_t first = 0;
   for (const ProcessLog& log : run.processes)
@@ -41,6 +42,7 @@ nlohmann::ordered_json identity_json(const Identity& identity) {
           {"date", identity.date}};
 }
 
+// "" for what a log without run.json does not say.
 nlohmann::ordered_json run_json(const Run& run) {
   const Provenance& known = *run.provenance;
   return {{"title", run_title(run)},
@@ -70,6 +72,8 @@ std::string web_link(const Provenance& provenance, const std::string& path, uint
   if (place.ends_with(".git")) place.resize(place.size() - 4);
   const std::string host = place.substr(0, place.find('/'));
   const bool github = host == "github.com", gitlab = host == "gitlab.com";
+  // A changed file has other lines than its commit, and other hosts have other addresses: no link
+  // is better than a wrong one.
   const std::string file = provenance.home_path(path), root = provenance.repository + "/";
   if (!(github || gitlab) || !file.starts_with(root)) return "";
   // Nothing that a link would have to spell out.

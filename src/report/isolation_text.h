@@ -12,8 +12,10 @@
 
 namespace opguard {
 
-// "it goes where it may be added up": one for each NotPut.
+// Why a value was not put in, as a clause behind "since": "what the ranks would hold of it is not
+// known".
 const char* not_put_words(NotPut why);
+// The same as a key of JSON: "no_placement".
 const char* not_put_name(NotPut why);
 
 void print_isolation(TerminalLines& out);

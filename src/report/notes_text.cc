@@ -1,3 +1,13 @@
+// What lessens a verdict: records that were lost, logs that are damaged or were cut short, rules
+// that hid something.
+//
+//   a, rank 0 (/runs/a/x.log): 12 records were lost; nothing is certified across a hole
+//   'loader.copy_:q7k2:out0' (noise.rules:3) hides 12 differing records; why: padding
+//   'old.mul:k2m4:out0' (noise.rules:9) names nothing in these runs: it can go; why: ...
+//
+// Each rule has a sentence, also one that did nothing, so that a list of rules can shrink.
+// Counterexample: only those that hide. Nobody would learn that a rule names an operator that is
+// gone.
 #include "report/notes_text.h"
 
 #include "support/text.h"
@@ -13,6 +23,7 @@ void add_log_notes(const char* side, const Run& run, std::vector<std::string>& n
       notes.push_back(where + ": " + counted(log.lost, "record") +
                       (log.lost == 1 ? " was" : " were") +
                       " lost; nothing is certified across a hole");
+    // One of the three, the worst first.
     if (!log.damage.empty()) {
       notes.push_back(where + ": " + log.damage);
     } else if (!log.closed) {

@@ -1,3 +1,10 @@
+// What the page says of suspects and numbers: at most 8 suspects of 4 lines a side.
+//
+//   candidate["suspects"][0]   {place "train.py:13", near "its statement", a ["x = f(y)"], b [...]}
+//   candidate["numbers"][0]    {title "where dim can come from: ...", ways [{side, changed, ...}]}
+//
+// All texts come from background_text.h, where they are cut and shown safely. So the page and the
+// terminal say the same words.
 #include "report/page_background.h"
 
 #include <algorithm>
@@ -33,6 +40,7 @@ void add_background(const Background& known, nlohmann::ordered_json& candidate) 
                                      {"a", shown_lines(suspect.sides[0], kLines, kLineColumns)},
                                      {"b", shown_lines(suspect.sides[1], kLines, kLineColumns)}});
   }
+  // Those left out here, and those find_backgrounds() left out before.
   candidate["more_suspects"] = known.more + known.suspects.size() - shown;
 }
 

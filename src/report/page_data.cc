@@ -47,7 +47,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kContextLines = 3;  // around an expression
 
-// How a row is coloured: 0 and the kinds of Equality, then:
+// State of a row: a kind of Equality, 0 (equal) to 5 (hidden), or one of these. kBothValues is a
+// bit on top. Also page/data.js has these numbers.
 enum RowState : int64_t { kOnlyA = 6, kOnlyB = 7, kLeftOut = 8, kBothValues = 16 };
 
 std::string dump(const Json& json) {
@@ -102,6 +103,8 @@ class Page {
     return int64_t(at->second);
   }
 
+  // Each source line is [number, before, expression, behind], cut at kLineColumns. The page colours
+  // the third, and never looks for it.
   Json place_json(const Run& run, const Location& place, const std::string& boundary,
                   const std::string& operator_name) {
     const Provenance& from = *run.provenance;
@@ -134,6 +137,7 @@ class Page {
             {"source", std::move(lines)}};
   }
 
+  // Indices of page/data.js: STEP 0 to SEQUENCE 7.
   int64_t coordinate(const ProcessLog& log, const Event& event) {
     return int64_t(coordinates_.index({event.step, event.micro_batch, int64_t(event.phase),
                                        int64_t(event.kind), string(log, event.node), event.thread,
@@ -198,6 +202,7 @@ class Page {
     listed_.emplace_back();
     for (size_t i = 0; i < lane.rows.size(); ++i) {
       const LaneRow& row = lane.rows[i];
+      // As in `counts` and `gap`: 0 equal, 1 differing, 2 only a, 3 only b.
       const int kind = row.a == kNone ? 3 : row.b == kNone ? 2 : row.differs() ? 1 : 0;
       ++counts[kind];
       if (!kept_[index][i]) {
@@ -230,6 +235,7 @@ class Page {
         const Event& e = logs[side]->events[at[side]];
         form.insert(form.end(), {site(side, *logs[side], at[side]), string(*logs[side], e.scalars),
                                  string(*logs[side], e.results), e.flags});
+        // Distances are short where numbers are long: 0 for events behind one another.
         events[side].add(int64_t(at[side]) - expected[side]);
         expected[side] = int64_t(at[side]) + 1;
         starts[side].add(int64_t(e.start_ns) - clock[side]);

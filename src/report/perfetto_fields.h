@@ -1,4 +1,10 @@
 // report/perfetto_fields.h: numbers of the fields that perfetto.cc writes, one list a message.
+//
+//   track_event = 11, name_iid = 10    a packet's field 11 is a message whose field 10 is a name
+//
+// They are a contract with Perfetto's viewer and never change there. A wrong one may show as
+// nothing: a reader skips fields that it does not know. So test_report_perfetto.py decodes the file
+// with Perfetto's own protos.
 #pragma once
 
 namespace opguard {

@@ -1,5 +1,11 @@
 // report/perfetto_names.h: strings of a Perfetto trace: each is written once and has a number from
 // then on.
+//
+//   packet 7    interned_data {event_names {iid 3, name "softmax"}}, track_event {name_iid 3}
+//   packet 9    track_event {name_iid 3}
+//
+// id() gives a number at once, also while a packet's body is written. write() then puts what is new
+// in front of that body.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +28,7 @@ class PerfettoNames {
     if (fresh) pending_.push_back(at);
     return at->second;
   }
+  // Names that have a number and are in no packet yet.
   bool pending() const { return !pending_.empty(); }
   void write(protozero::pbf_writer& interned) {
     for (const auto& entry : pending_) {
@@ -35,6 +42,7 @@ class PerfettoNames {
  private:
   const uint32_t field_;
   std::map<std::string, uint64_t> ids_;
+  // Into ids_: its entries stay where they are while it grows.
   std::vector<std::map<std::string, uint64_t>::const_iterator> pending_;
 };
 

@@ -1,3 +1,12 @@
+// A candidate as JSON: where it is on both sides, why it is named, what differs.
+//
+//   "a": {...}, "b": null, "elsewhere": {..., "step": 1}    a's operator; b runs it in step 1
+//   "region": {"a": {"file": "model.py", "first": 31, "last": 34, "others": []}, "b": null}
+//   "differs": [{"a": slot, "b": slot}], "more_differs": 0
+//
+// `differs` is empty where the two sides ran different operators: there is no slot to hold against
+// a slot. Counterexample: an optimizer's step over a whole model. It differs in thousands of slots,
+// so the list is cut and the rest is counted.
 #include "report/pivot_json.h"
 
 #include <algorithm>
@@ -37,6 +46,7 @@ void add_differences(Json& json, const PivotView& pivot) {
   json["more_differs"] = more;
 }
 
+// By both events: a pair that differs alone, whichever of its slots is meant.
 bool is_isolated(const Report& report, const Pivot& pivot) {
   return std::any_of(report.isolated.begin(), report.isolated.end(), [&](const IsolatedPair& pair) {
     return pair.a == pivot.a && pair.b == pivot.b;

@@ -6,6 +6,8 @@
 
 namespace opguard {
 
+// null: neither log has an event of it. Members of the pivot itself ("boundary" to "rank") are a's
+// where a has the event, else b's.
 nlohmann::ordered_json pivot_json(const Report& report, const Pivot& pivot);
 
 }  // namespace opguard

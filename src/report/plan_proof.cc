@@ -1,3 +1,19 @@
+// What `opguard prove` has found, on the terminal and as JSON.
+//
+//   refuted: grad:x of rank 0 is not the model's
+//     at [0, 3]: the model has 1.5, the plan 3, a factor of 2 whatever the input
+//     8 of 8 elements differ, and 1 other output
+//     made at   mlp.py:40, in step: mm of the backward pass, rank 0
+//         dx = dy @ self.weight
+//       called from train.py:12, in main
+//     passed at mlp.py:52, in step: all_reduce of the backward pass, rank 0
+//     2 ranks, 68 operators for the model's 31; 82 elements of 10 outputs; 0.0 s
+//
+// "made" is where the wrong sum came to be, "passed" who wrote it last, "used" who read it first.
+// One that stands on the maker's own line is not told again.
+//
+// A proof is told with all that it rests on. Counterexample: "proved" alone. What was granted with
+// --opaque or --approx would look as if it had been shown.
 #include "report/plan_proof.h"
 
 #include <algorithm>
@@ -31,6 +47,7 @@ json thin_json(const std::vector<proving::ThinInput>& inputs) {
   return found;
 }
 
+// Line `line`, from 1, without its indent; "" where the file has no such line, or is gone.
 std::string line_of(const std::string& path, int64_t line) {
   std::ifstream file(path);
   std::string text;
@@ -40,7 +57,8 @@ std::string line_of(const std::string& path, int64_t line) {
   return begin == std::string::npos ? "" : text.substr(begin);
 }
 
-// But the callers of another statement, which were told with it.
+// Where it stands, what it is, its source line. Its callers follow, but not where `told`, which is
+// printed above, has the same.
 std::string statement_text(const char* what, const Statement& s, const Statement* told = nullptr) {
   std::string text = std::string("  ") + what + " " + s.file + ":" + std::to_string(s.line);
   if (!s.function.empty()) text += ", in " + s.function;
@@ -60,6 +78,7 @@ json statement_json(const Statement& s) {
   return found;
 }
 
+// Of a difference in numbers. A deadlock has none, and is told by `why` and `at`.
 std::string refutation_text(const proving::Result& result) {
   const proving::Difference& d = *result.difference;
   std::string text = "refuted: " + proof_headline(result) + "\n  at " + proof_position(d.position) +
@@ -140,6 +159,8 @@ json plan_proof_json(const proving::Captured& captured, const proving::Result& r
   return found;
 }
 
+// What Z3 said of the rules that terms are rewritten by. A refuted one prints its script, so that
+// it can be run again.
 static std::string algebra_text(const proving::AlgebraProof& algebra) {
   if (algebra.solver.empty())
     return "algebra: not proved, since there is no libz3 here (Debian: libz3-4)\n";

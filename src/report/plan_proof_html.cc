@@ -1,5 +1,17 @@
 // One page without a script, in the style of the other reports. It has the verdict with its
 // numbers, the statements in their sources, the input, and what a proof rests on.
+//
+//   output      grad:x of rank 0
+//   position    [0, 3]
+//   numbers     the model 1.5, the plan 3, factor 2
+//   made at     mlp.py:40 with three lines around it
+//   the input   x [2, 4]   0    1.5  -2   0.25  3
+//                          1              1
+//
+// The input holds the unknowns that have a part in either number; other cells stay empty.
+// Counterexample: all inputs in full. A reader would look for the few numbers that matter.
+//
+// The cost: a row of cells for every row up to the last that has a number.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +43,8 @@ std::string list_of(const std::vector<std::string>& lines) {
   return html + "</ul>";
 }
 
-// To the last digit: numbers that differ in the seventh are told apart too.
+// To the last digit, so that numbers that differ in the seventh are told apart too. proof_number()
+// has six.
 std::string exact(double x) {
   char text[40];
   std::snprintf(text, sizeof(text), "%.17g", x);
@@ -77,6 +90,7 @@ std::string point_html(const proving::Captured& captured, const proving::Differe
     const std::vector<int64_t> shape =
         known == captured.inputs.end() ? std::vector<int64_t>() : known->second.shape;
     const size_t width = shape.empty() ? 1 : std::max<size_t>(1, static_cast<size_t>(shape.back()));
+    // Up to the last number that matters; rows without one are passed over below.
     const size_t rows = values.rbegin()->first / width + 1;
     size_t named = 0;
     for (size_t r = 0; r < rows; ++r) {
@@ -112,7 +126,7 @@ std::string statements_html(const PlanProof& proof) {
     html += "<h3>" + escaped(title) + "</h3>" +
             source_block(proof_location(*s, proof.tree), files, where);
   };
-  // Of a deadlock each rank's own, the first among them.
+  // Of a deadlock each rank's own statement; Result::at is the first of them.
   for (const Statement& s : proof.result.waiting)
     add(("rank " + std::to_string(s.rank) + " waits at").c_str(), s);
   if (proof.result.at && proof.result.waiting.empty()) add("at", proof.result.at);

@@ -57,6 +57,7 @@ Json proof_result_json(const PlanProof& proof) {
     const auto add = [&](const char* what, const Statement* s) {
       if (s != nullptr && s->line > 0) way.emplace_back(what, s);
     };
+    // The flow runs forwards: what fed the sum most tellingly comes last, next to its maker.
     for (size_t i = d.fed.size(); i-- > 0;) add("what it read came from here", &d.fed[i]);
     add("the wrong sum was made here", d.made ? &*d.made : nullptr);
     if (!d.made || passed_elsewhere(d))
@@ -68,9 +69,11 @@ Json proof_result_json(const PlanProof& proof) {
   } else if (result.at && result.at->line > 0) {
     json["locations"].push_back(place(*result.at, "here"));
   }
+  // A review shows no result without a place: the plan's first line stands for it.
   if (!json.contains("locations"))
     json["locations"].push_back(sarif_location(
         proof_location(Statement{0, "", proof.captured.plan, "", 1, false}, proof.tree), ""));
+  // A flow of one step would say the result's own place again.
   if (way.size() > 1) {
     Json& steps = json["codeFlows"][0]["threadFlows"][0]["locations"] = Json::array();
     for (const auto& [what, statement] : way)

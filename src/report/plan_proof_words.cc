@@ -69,11 +69,14 @@ std::vector<std::string> proof_assumptions(const proving::Result& result) {
             "in the ranks that were looked at"
           : "what holds at these dims holds at larger ones",
   };
+  // Behind what is assumed of every proof and before what is said of dims.
   if (result.orders)
     found.insert(found.begin() + 5, "no two values that are put in order are equal");
   if (!result.relies_on_sends.empty())
     found.push_back("a send does not wait for its receiver; else these would for ever: " +
                     proving::places_of(result.relies_on_sends));
+  // `hides`: something may be hidden where a dimension has one element, and the user has granted
+  // that nothing is.
   std::string granted, moved;
   for (const proving::ThinInput& thin : result.thin) {
     std::string& text = thin.hides ? granted : moved;
@@ -107,6 +110,7 @@ std::string proof_full(const proving::Result& result) {
   std::string text = "the same program at full dims: " + counted(full.looked_at, "rank") + " of " +
                      std::to_string(full.world) + " looked at, " +
                      counted(full.operators, "operator");
+  // One block is told, the longest.
   const auto longest =
       std::max_element(full.repeated.begin(), full.repeated.end(),
                        [](const auto& a, const auto& b) { return a.operators < b.operators; });
@@ -117,6 +121,7 @@ std::string proof_full(const proving::Result& result) {
 
 std::string proof_operator(const proving::Statement& s) {
   const std::string rank = ", rank " + std::to_string(s.rank);
+  // Neither is an operator of torch: there is nothing for short_name() to cut.
   if (s.op == "constant") return "a constant made before the step" + rank;
   if (s.op == "passed") return "a backward that handed it on as it was" + rank;
   return short_name(s.op) + (s.backward ? " of the backward pass" : "") + rank;
@@ -128,6 +133,8 @@ std::vector<std::string> proof_callers(const proving::Statement& s) {
            file.find("/dist-packages/") != std::string::npos;
   };
   std::vector<std::string> found;
+  // `own`: a line outside of packages has been told. Until one is, callers beyond the second are
+  // looked at for it.
   bool own = !installed(s.file);
   for (const proving::Frame& f : s.callers) {
     if (found.size() >= 2 && (own || installed(f.file))) continue;

@@ -1,5 +1,11 @@
 // report/plan_proof_words.h: what the reports of `opguard prove` say in the same words: the
 // terminal, the page, SARIF.
+//
+//   Statement {rank 0, op "aten.mm.default", backward}    "mm of the backward pass, rank 0"
+//   Result {proved, two ranks}                            "2 ranks, 68 operators for ..."
+//
+// Counterexample: a sentence in each report. A reader of two would have to guess whether they say
+// the same.
 #pragma once
 
 #include <string>

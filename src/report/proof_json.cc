@@ -1,3 +1,11 @@
+// A proof for programs: its state, its causes, and how large each is.
+//
+//   "proof": {"state": "proven", "runs": 4, "causes": [{"boundary": "rope.bfloat16:n5ak",
+//             "need": "only", "measured": false, "size": {"tensor": "out0", "share": 0.98}}]}
+//   no further run    "state": "none", "why": "no further run was made": the member is always there
+//
+// A size is told of results alone. Counterexample: what a cause reads differs as well where another
+// cause stands before it, and is that one's.
 #include "report/proof_json.h"
 
 #include <algorithm>
@@ -15,6 +23,7 @@ using Json = nlohmann::ordered_json;
 Json size_json(const Report& report, const Cause& cause) {
   if (cause.candidate >= report.confirmations.size()) return nullptr;
   const Difference* largest = nullptr;
+  // A share, not a count: a bias of which all differs tells more than a weight of which a few do.
   auto share = [](const Difference& d) {
     return d.elements > 0 ? double(d.differing) / double(d.elements) : 0.0;
   };
@@ -43,6 +52,7 @@ Json repetition_json(const Report& report) {
                {"place", nullptr},
                {"cause", found.at_a_cause},
                {"why", repetition_text(report)}};
+  // Runs may differ in their processes: then no event is named.
   const EventRef& at = found.unrepeated.event;
   if (!found.unrepeated || at.process < 0) return json;
   const EventView event = view(found.side == 0 ? report.a : report.b, at);

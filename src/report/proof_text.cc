@@ -138,6 +138,7 @@ std::string words(const Run& run, const Obstacle& obstacle, int side) {
   const EventView event = view(run, obstacle.event);
   const std::string unlike =
       std::string("run ") + (side == 0 ? "a" : "b") + " does not repeat itself: ";
+  // An obstacle without an event (other processes) has no place.
   const std::string named = event ? place(event) + " " + event.operator_name : "";
   switch (obstacle.kind) {
     case Hindrance::none:
@@ -253,6 +254,8 @@ std::string need_text(const ProofReport& proof, const Cause& cause) {
 std::string asked_text(const ProofReport& proof) {
   if (!proof.asked) return "";
   const Asked& asked = *proof.asked;
+  // An execution that the run did not come to counts among those that differ, and is told behind
+  // them.
   const uint64_t all = asked.same + asked.other + asked.not_reached;
   std::string text = "of " + counted(all, "execution") + " that differ" + (all == 1 ? "s" : "") +
                      ", each given what run a's read, " + std::to_string(asked.same) +
@@ -271,6 +274,7 @@ std::string repetition_text(const Report& report) {
            " was made again as it was, and repeats itself to the end of the step";
   const std::string text =
       words(found.side == 0 ? report.a : report.b, found.unrepeated, found.side);
+  // Given the same, another result: what decides it cannot be found in any log.
   return text + (found.at_a_cause ? " of the same inputs: what decides it is recorded nowhere (a "
                                     "race, a clock, random numbers without a seed)"
                                   : "");

@@ -1,3 +1,13 @@
+// Ranks of which the same sentence is true share a line, the origins first.
+//
+//   rank 1: began here: model/attention.py:40  F.dropout, forward, step 0
+//   ranks 0, 2-7: received from rank 1 by train.py:31  dist.all_reduce, group 0-7, number 16, ...
+//
+// Two ranks in a row are listed, three or more are a range: "0, 1", "0-2".
+//
+// Counterexample: to group by role. Ranks of two collectives received from others, at other places.
+//
+// The cost: each rank looks its sentence up among those of its role.
 #include "report/rank_text.h"
 
 #include <algorithm>
@@ -44,6 +54,8 @@ std::string share_text(const Report& report, const RankShare& share) {
                      std::to_string(event.event->step);
   if (share.role == RankRole::origin) return "began here: " + where + when;
   std::string text = "received from " + ranks_text(share.from);
+  // Gradients that DDP averages below Python leave no event of their own: the step that reads them
+  // is named.
   if (!(event.event->flags & kCollective))
     return text + " in gradients averaged below Python, before " + where + when;
   text += " by " + where;

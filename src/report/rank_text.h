@@ -1,4 +1,4 @@
-// report/rank_text.h: how a difference came to each rank, in words.
+// report/rank_text.h: how a difference came to each rank, in words. rank_text.cc has an example.
 #pragma once
 
 #include <string>
@@ -14,6 +14,7 @@ const char* role_name(RankRole role);
 std::string ranks_text(const std::vector<int32_t>& ranks);
 
 // "began here: model/attention.py:40  F.dropout, forward, step 0"
+// Of side b's event, of a's where b has none.
 std::string share_text(const Report& report, const RankShare& share);
 
 // Ranks of which the same is to be said, the origins first.

@@ -1,3 +1,16 @@
+// Gathers the operators of a region by function, so that a reader is sent to stretches of lines.
+//
+//   region of b    q @ k (model.py:31), scores + mask (33), softmax (34), softmax (34) again
+//   one span       model.py:31-34 in Attention.forward, 3 operators
+//
+// An operator counts once, however often it ran. A span reaches from its first line to its last, so
+// lines between them need not belong to the region.
+//
+// Counterexample: a span for each operator. Of a region of forty operators a reader would see forty
+// places, and not where they stand.
+//
+// The cost: every event looks its function up among the spans; a boundary is looked at once a
+// process.
 #include "report/region.h"
 
 #include <algorithm>
@@ -24,6 +37,7 @@ std::vector<RegionSpan> region_spans(const Run& run, const std::vector<EventRef>
       spans.push_back({at.package, at.file, at.path, at.function, at.line, at.line, 0});
       span = spans.end() - 1;
     }
+    // end_line is 0 where the runtime alone knows the place.
     span->first = std::min(span->first, at.line);
     span->last = std::max({span->last, at.line, at.end_line});
     ++span->operators;
@@ -31,6 +45,8 @@ std::vector<RegionSpan> region_spans(const Run& run, const std::vector<EventRef>
   return spans;
 }
 
+// A structure without a region is a matched operator of another shape: it is its own region. Of
+// other kinds without a region there are no spans.
 std::array<std::vector<RegionSpan>, 2> region_of(const Run& a, const Run& b, const Pivot& pivot) {
   const bool own = pivot.region[0].empty() && pivot.region[1].empty();
   if (own && pivot.kind != PivotKind::structure) return {};

@@ -1,5 +1,12 @@
 // report/report.h: the verdict for people (terminal) and programs (JSON, the contract of
 // docs/formats/json.md).
+//
+//   Report report{a, b, alignment, verdict, coverage};
+//   report.confirmations = ...;            of further runs, where they were made
+//   format_terminal(report, colour)        also format_json, format_html, format_perfetto, ...
+//
+// Every form reads the same Report and words it by the same functions. Counterexample: it owns no
+// run. `a`, `b`, `alignment` and `verdict` must outlive it, and so must what its pointers name.
 #pragma once
 
 #include <optional>

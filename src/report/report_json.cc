@@ -1,5 +1,16 @@
 // report/report_json.cc: the verdict as docs/formats/json.md has it. Fields are added, never
 // renamed.
+//
+//   "unreached_pairs": 4120          how many there are
+//   "unreached": [{...}, ...]        the first 100 of them
+//   "pivot": null                    none was found; the field is there all the same
+//   "tolerance"                      absent: it was not asked for
+//
+// A count is always whole, a list may be cut. Numbers stand beside the sentences that say them, so
+// that no program reads a sentence.
+//
+// Counterexample: text as shown() leaves it. A program gets a name as the log has it, and escapes
+// it itself where it prints it.
 #include <algorithm>
 
 #include "align/judge/pivot_view.h"
@@ -24,7 +35,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of a step that is not there any more: what its digests tell.
+// Of a step that is not there any more: what its digests tell. It is null where both logs hold the
+// step.
 Json parted_step_json(const Report& report) {
   Json parted;
   for (const Reason& reason : report.verdict.why) {
@@ -50,6 +62,7 @@ uint64_t removed_records(const Run& run) {
   return records;
 }
 
+// Pairs that differ alone, likely false alarms: align/judge/isolated.h.
 Json isolated_json(const Report& report) {
   constexpr size_t kMost = 100;
   Json list = Json::array();
@@ -106,8 +119,10 @@ Json candidate_json(const Report& report, size_t i) {
 }
 
 // An event that stands for a rank: its place on both sides, and its collective.
+// What equal and unknown ranks have is their number and role alone.
 Json rank_json(const Report& report, const RankShare& share) {
   Json json = {{"rank", share.rank}, {"role", role_name(share.role)}};
+  // A pivot by form, so that view() looks its two events up.
   Pivot at;
   at.a = share.a, at.b = share.b, at.slot = share.slot;
   const PivotView shown = view(report.a, report.b, at);

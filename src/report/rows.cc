@@ -21,11 +21,13 @@
 namespace opguard {
 namespace {
 
+// The rows of one pair of processes, by a. A pair that b ran elsewhere stands where a has it.
 std::vector<LaneRow> merge(const ProcessPair& both) {
   std::vector<const Pair*> by_b;
   for (const Pair& pair : both.pairs) by_b.push_back(&pair);
   std::sort(by_b.begin(), by_b.end(), [](const Pair* x, const Pair* y) { return x->b < y->b; });
-  // Twice the position in a; odd: between two of them.
+  // An event of a stands at 2a + 1. What only b has stands at the even place behind it, and at 0
+  // before the first pair.
   std::vector<std::pair<uint64_t, LaneRow>> placed;
   placed.reserve(both.pairs.size() + both.only_a.size() + both.only_b.size());
   for (const Pair& pair : both.pairs)
@@ -37,6 +39,7 @@ std::vector<LaneRow> merge(const ProcessPair& both) {
     for (; next != by_b.end() && (*next)->b < event; ++next) at = 2ull * (*next)->a + 2;
     placed.push_back({at, {kNone, event}});
   }
+  // Stable: events of b alone that share a place stay in b's order.
   std::stable_sort(placed.begin(), placed.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<LaneRow> rows;
@@ -68,6 +71,8 @@ std::vector<Lane> lanes_of(const Report& report) {
   return lanes;
 }
 
+// Looks through the event's lane from the front: it is asked for candidates and ranks, never for
+// each row.
 RowRef find_row(const std::vector<Lane>& lanes, int side, const EventRef& event) {
   if (event.process < 0) return {};
   for (size_t i = 0; i < lanes.size(); ++i) {
@@ -81,6 +86,8 @@ RowRef find_row(const std::vector<Lane>& lanes, int side, const EventRef& event)
   return {};
 }
 
+// An event that holds another ends after it, so only later ones are looked at. From the back, the
+// outermost is met first.
 std::vector<uint32_t> events_around(const ProcessLog& log, uint32_t event) {
   std::vector<uint32_t> around;
   for (uint32_t i = uint32_t(log.events.size()); i-- > event + 1;)
@@ -98,6 +105,8 @@ class KeptRows {
  public:
   KeptRows(const Report& report, const std::vector<Lane>& lanes) : report_(report), lanes_(lanes) {}
 
+  // All rows where they fit. Else shares by lane, and on top of these the neighbourhoods of what
+  // the verdict names. So a file has `max_rows` rows and some.
   std::vector<std::vector<bool>> choose(size_t max_rows) {
     size_t all = 0;
     for (const Lane& lane : lanes_) all += lane.rows.size();
@@ -113,6 +122,7 @@ class KeptRows {
       kept_[i].assign(rows, all <= max_rows);
       if (all <= max_rows) continue;
       // Half is for the pivot's lane, the other lanes share the rest.
+      // One lane alone gets all. Without a pivot every lane gets a share of one half.
       const bool has_pivot = pivot.lane == int32_t(i) || lanes_.size() == 1;
       const size_t share = has_pivot && lanes_.size() > 1 ? max_rows / 2
                            : lanes_.size() == 1           ? max_rows
@@ -172,6 +182,7 @@ void LeftOut::add(const LaneRow& row) {
   ++(row.a == kNone ? only_b : row.b == kNone ? only_a : row.differs() ? differing : equal);
 }
 
+// Of a's event: the certificate is counted in a's order.
 RowRef last_certified(const Report& report, const std::vector<Lane>& lanes) {
   const Pair* pair = last_certified(report.a, report.alignment);
   if (!pair) return {};

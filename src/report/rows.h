@@ -39,9 +39,12 @@ struct Lane {
   std::vector<LaneRow> rows;
 };
 
-// Generators of random numbers: what differs there is told last.
+// A record of a random generator's state. Seeded unlike, it differs from the first row on, so it is
+// told behind operators that differ.
 bool is_state(const Report& report, const Lane& lane, const LaneRow& row);
 
+// One lane for each pair of processes, in the alignment's order. Events of steps that one run alone
+// makes (ProcessPair::besides_a) are in no row.
 std::vector<Lane> lanes_of(const Report& report);
 
 // Where an event is. lane -1: in none.
@@ -69,6 +72,7 @@ std::vector<std::vector<bool>> kept_rows(const Report& report, const std::vector
 struct LeftOut {
   uint64_t equal = 0, differing = 0, only_a = 0, only_b = 0;
   uint64_t rows() const { return equal + differing + only_a + only_b; }
+  // `hidden` rows count as equal: LaneRow::differs.
   void add(const LaneRow& row);
 };
 

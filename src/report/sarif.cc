@@ -41,6 +41,8 @@ struct Rule {
   PivotKind kind;
   const char* text;
 };
+// Every PivotKind stands here, in any order. ruleIndex counts in this list, and that of a missing
+// kind would lie behind it.
 constexpr Rule kRules[] = {
     {PivotKind::value, "An operator with equal inputs gives another result."},
     {PivotKind::scalar, "An operator with equal tensors has another argument."},
@@ -118,8 +120,10 @@ class Sarif {
     const std::string home = from.home_path(at.path);
     const llvm::StringRef path = home, file = at.file;
     if (!from.repository.empty() && path.starts_with(from.repository + "/"))
+      // The file lies in the repository: named from its root, as a review names it.
       return {{"uri", uri(path.drop_front(from.repository.size() + 1))},
               {"uriBaseId", repository_base(from.repository)}};
+    // No tree is known: the absolute path is all there is.
     if (file.empty() || file.starts_with("/"))
       return {{"uri", "file://" + uri(file.empty() ? path : file)}};
     Json artifact = {{"uri", uri(file)}};
@@ -181,6 +185,8 @@ class Sarif {
                      std::to_string(other.event->micro_batch));
   }
 
+  // Columns count from 1 here and from 0 in a Location; both end behind the last character. Where
+  // no expression is known the whole line is meant.
   Json location(int side, const EventView& event, const std::string& message) {
     Json json = Json::object();
     const Location& at = event.location;
@@ -206,6 +212,7 @@ class Sarif {
     return json;
   }
 
+  // "forward, step 0, rank 0".
   static std::string coordinates(const EventView& event) {
     return std::string(phase_name(event.event->phase)) + ", step " +
            std::to_string(event.event->step) + ", rank " + std::to_string(event.log->rank);
@@ -226,6 +233,8 @@ class Sarif {
       if (const uint32_t index = side == 0 ? at.a : at.b; index != kNone) events.push_back(index);
     }
     Json locations = Json::array();
+    // Of a longer flow the first ten and the last ten: the certified end and the pivot are what it
+    // is read for.
     for (size_t i = 0; i < events.size(); ++i) {
       if (events.size() > 2 * kFlowEnds && i == kFlowEnds) i = events.size() - kFlowEnds;
       const EventView at = view(log, events[i]);
@@ -257,6 +266,7 @@ class Sarif {
     }
   }
 
+  // null: neither log has an event of the candidate, so there is no place to annotate.
   Json result_of(const Pivot& pivot) {
     const PivotView both = view(report_.a, report_.b, pivot);
     if (!both.either()) return nullptr;
@@ -324,6 +334,7 @@ class Sarif {
     }
   }
 
+  // Lines alone, without columns: of a region or a statement in the sources.
   void add_related(int side, const std::string& file, const std::string& path, uint32_t first,
                    uint32_t last, const std::string& message, Json& json) {
     Location at;

@@ -1,4 +1,9 @@
 // report/sarif.h: the verdict as annotations of the sources, SARIF 2.1.0.
+//
+//   --sarif out.sarif    a review shows "The two runs stop being bit-identical at ..." at the line
+//
+// Counterexample: "identical" has no result. SARIF speaks of places, and there is none to look at;
+// the verdict itself is in `properties`.
 #pragma once
 
 #include <string>

@@ -1,3 +1,9 @@
+// One run, one tree: a file below the tree is named from it, so that a review shows the annotation.
+//
+//   file "train.py"           uri "train.py", uriBaseId TREE
+//   file "/lib/x.py"          uri "file:///lib/x.py"; a review on another machine does not find it
+//
+// Counterexample: sarif.cc has two runs with roots of their own, and names them TREE_A and TREE_B.
 #include "report/sarif_parts.h"
 
 #include "report/uri.h"

@@ -19,6 +19,8 @@ std::string place_of(const Report& report) {
 
 }  // namespace
 
+// By the verdict of the rank that is shown. session/simulate.cc shows the worst, so it stands for
+// all.
 const char* simulated_answer(const Report& report) {
   switch (report.verdict.outcome) {
     case Outcome::identical:

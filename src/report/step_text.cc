@@ -1,3 +1,14 @@
+// Steps of two runs that are the same under other numbers, as sentences.
+//
+//   b resumes at a's step 3    "step 0 of run b is step 3 of run a and so on; run a makes 3 steps
+//                              besides (0 to 2)"
+//   a window of both logs      "compared are steps 5 to 8 of run a with the same ones of run b, 4
+//                              steps in all"
+//
+// A stretch is {a, b, count}: so many steps from a's and from b's number on. The last one of an
+// open pairing has count kNone, to the end.
+//
+// Counterexample: a sentence for each rank. Ranks that are paired alike have one.
 #include "report/step_text.h"
 
 #include <algorithm>
@@ -16,6 +27,8 @@ std::string range(uint32_t first, uint32_t count) {
   return "steps " + from + " to " + std::to_string(first + count - 1);
 }
 
+// Steps of one side between the stretches: "; run a makes 3 steps besides (0 to 2)". What is behind
+// the last stretch is not told: an open one has no end.
 std::string besides(int side, const std::vector<StepStretch>& stretches) {
   uint32_t end = 0, count = 0;
   std::string ranges;
@@ -33,7 +46,8 @@ std::string besides(int side, const std::vector<StepStretch>& stretches) {
          ranges + ")";
 }
 
-// "compared are steps 100 to 103 of run a with the same ones of run b, 4 in all"
+// "compared are steps 100 to 103 of run a with the same ones of run b, 4 steps in all". The first
+// four stretches are named, all are counted.
 std::string compared(const std::vector<StepStretch>& stretches) {
   constexpr size_t kShown = 4;
   uint32_t count = 0;

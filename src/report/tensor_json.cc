@@ -18,6 +18,8 @@ Json explanation_json(const Explanation& e) {
   return json;
 }
 
+// null where it could not be told, of no pair of finite elements for one. 0 would say: no
+// difference.
 template <typename T>
 Json optional_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);

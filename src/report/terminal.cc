@@ -1,4 +1,18 @@
 // report/terminal.cc: the verdict for people, section by section.
+//
+//   diverged, proven: the loss differs                           print_headline
+//   pivot: structure in rope.bfloat16:n5ak, forward, step 0      print_pivot
+//   across ranks                                                 print_shares
+//   other candidates, in order                                   print_candidates
+//   pairs that differ and reach no model value                   print_unreached
+//   1,204 of 1,310 pairs certified equal, up to step 3           print_certificate
+//   note: b, rank 0 (...): the log was not closed                print_notes
+//
+// What answers the question comes first: a reader may stop behind any section. A section prints
+// nothing, not even its title, where it has nothing to say.
+//
+// Counterexample: a comparison within rounding certifies no pairs. print_tolerance() tells of it in
+// numbers.
 #include <algorithm>
 
 #include "align/judge/pivot_view.h"
@@ -21,6 +35,8 @@ constexpr size_t kUnreachedShown = 5;  // pairs that reach no model value; all b
 
 void print_headline(TerminalLines& out) {
   const Verdict& verdict = out.report.verdict;
+  // Green: nothing is wrong. Red: diverged. Yellow: it cannot be told. Only the words before the
+  // colon are painted.
   const bool good = verdict.outcome == Outcome::identical || verdict.outcome == Outcome::equivalent;
   const char* code = good ? "1;32" : verdict.outcome == Outcome::diverged ? "1;31" : "1;33";
   const std::string text = headline_of(out.report);
@@ -71,6 +87,7 @@ void print_notes(TerminalLines& out) {
 std::string headline_of(const Report& report) {
   const Verdict& verdict = report.verdict;
   std::string text = outcome_name(verdict.outcome);
+  // The state of a proof stands in the headline; why there is no more of one stands behind it.
   const bool told = report.proof && report.proof->state != ProofState::none;
   if (told) text += std::string(", ") + proof_name(report.proof->state);
   text += ": " + words(report.a, report.b, verdict.why);

@@ -48,6 +48,7 @@ void print_first_unequal(TerminalLines& out) {
                   b = view(out.report.b.processes[process.b], pair->b);
   std::string text = counted(out.report.alignment.unequal, "pair") +
                      (out.report.alignment.unequal == 1 ? " differs: " : " differ, the first: ");
+  // Of states every slot is named: each is a generator. Of an operator the first slot is enough.
   const bool states = b.event->kind == EventKind::state;
   text +=
       states ? "the states of random generators" : shown(place(b)) + " " + shown(b.operator_name);
@@ -74,6 +75,7 @@ void print_ranks(TerminalLines& out) {
   for (const Lane& lane : lanes_of(out.report)) {
     if (++count > kRanksShown) continue;
     uint64_t pairs = 0, unequal = 0, alone = 0;
+    // The first row that differs and is no generator's state; where all are, the first of these.
     const LaneRow* first = nullptr;
     for (const LaneRow& row : lane.rows) {
       pairs += row.paired();
@@ -156,6 +158,7 @@ void print_certificate(TerminalLines& out) {
   }
 }
 
+//   rank 0, process 4711: 1,310 pairs, 1,298 equal, 12 unequal by outputs
 void print_pairing(TerminalLines& out) {
   out.line("");
   out.line(out.paint("1", "pairing"));

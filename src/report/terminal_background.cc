@@ -1,3 +1,18 @@
+// Numbers and suspects of the pivot. They are read from the sources, so they stand below what was
+// measured.
+//
+//   where group0.lr can come from: 0.0002 in a, 0.0 in b
+//     a  train.py:13   opt = AdamW(params, lr=rate)
+//        config.py:4   rate = 2e-4  <- differs
+//     b  train.py:13   opt = AdamW(params, lr=rate)
+//        config.py:4   rate = 0.0  <- differs
+//   suspects: where the sources differ and ran before it, the nearest first
+//     model.py:40: in its function
+//       - return x * scale
+//       + return x / scale
+//
+// "<- differs" stands at the end of a way alone: the statement there is not the same in both
+// programs.
 #include "report/terminal_background.h"
 
 #include <algorithm>
@@ -25,6 +40,7 @@ void print_numbers(TerminalLines& out) {
     for (const NumberWay& way : number.ways)
       for (const SourceText& step : way.steps) width = std::max(width, place_text(step).size());
     for (const NumberWay& way : number.ways) {
+      // A way names its side once, before its first step.
       std::string side = out.sides[way.side];
       for (size_t i = 0; i < way.steps.size(); ++i) {
         const bool last = i + 1 == way.steps.size();
@@ -65,6 +81,7 @@ void print_nearest_suspect(TerminalLines& out, size_t candidate) {
   const Background* known = background_of(out.report, candidate);
   if (!known || known->suspects.empty()) return;
   const Suspect& suspect = known->suspects.front();
+  // A file or a time alone is too little to be said in one line.
   if (suspect.nearness > Nearness::trail) return;
   out.line("     suspect: " + place_text(suspect) + ": " + suspect_text(suspect));
 }

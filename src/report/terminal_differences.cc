@@ -29,6 +29,7 @@ namespace {
 constexpr size_t kSlotsOfEvent = 6;  // differing slots of one event
 
 // The outputs of an event that has no counterpart to be compared with. False: it has none.
+// `slot` stands for both sides, so nothing is red: there is nothing it differs from.
 bool print_results(TerminalLines& out, const char* side, const EventView& event) {
   if (!event) return false;
   const ProcessLog& log = *event.log;
@@ -46,6 +47,9 @@ bool print_results(TerminalLines& out, const char* side, const EventView& event)
 }
 
 // Both sides' items, the differing ones underlined.
+//   arguments  a  dim=-1, eps=1e-05
+//                         ^~~~~~~~~
+// Marks are as wide as the text is shown, not as many as its bytes.
 void print_scalars(TerminalLines& out, const std::string& title, const std::string& a,
                    const std::string& b) {
   if (a == b) return;
@@ -87,6 +91,7 @@ void print_slot(TerminalLines& out, const std::string& name, size_t width, const
     out.line(text + "absent");
     return;
   }
+  // A tensor that the other side lacks is red as a whole value, its shape is not.
   const bool values_differ = !other || slot->value != other->value;
   text += out.paint(shapes_differ ? "31" : "", shown(shape_text(log, *slot))) + "  ";
   text += out.paint(values_differ ? "31" : "", fingerprint_text(*slot));

@@ -14,7 +14,6 @@ std::string coordinates(const EventView& view) {
   else if (event.kind == EventKind::accumulate)
     text += " (gradient accumulation)";
   text += ", step " + std::to_string(event.step);
-  // A step has no micro-batch: all of its own are done.
   if (event.phase != Phase::optimizer) text += ", micro-batch " + std::to_string(event.micro_batch);
   text += ", rank " + std::to_string(view.log->rank);
   return text;
@@ -56,6 +55,8 @@ static void print_place(TerminalLines& out, const char* side, const EventView& e
       out.line("      " + std::string(marked.indent, ' ') +
                out.paint("1;32", underline(marked.length)));
   }
+  // A pivot may be named at a call or at a text that was proven. The operator itself stands
+  // elsewhere then, and is told below.
   if (const Location& inner = event.inner; !inner.file.empty())
     out.line((event.at_text ? "      shows at: " : "      in it: ") + shown(inner.file) + ":" +
              std::to_string(inner.line) + "  " + shorten(shown(inner.text)));
@@ -64,6 +65,7 @@ static void print_place(TerminalLines& out, const char* side, const EventView& e
 void print_source(TerminalLines& out, const char* side, const EventView& event,
                   const EventView& elsewhere) {
   if (event || event.at_text) return print_place(out, side, event);
+  // Not the same as absent: an operator that moved runs in both, at other moments.
   if (!elsewhere) return out.line("  " + out.paint("1", side) + " has no such operator");
   out.line("  " + out.paint("1", side) + " does not run it here, but in " + coordinates(elsewhere));
   print_place(out, side, elsewhere);

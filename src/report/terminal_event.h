@@ -1,4 +1,13 @@
 // report/terminal_event.h: one event on the terminal: what ran, when, and its source line.
+//
+//   a model/attention.py:33:12: in Attention.forward        print_source
+//       att = scores.softmax(-1) @ v
+//             ^~~~~~~~~~~~~~~~~~
+//   backward (MulBackward0), step 3, micro-batch 0, rank 1  coordinates
+//   train.py:12  loss.backward  (backward)                  event_line
+//
+// Counterexample: micro-batch of an optimizer's step. All of the step's own are done by then, so
+// none is named.
 #pragma once
 
 #include <string>

@@ -1,6 +1,12 @@
 // report/terminal_lines.h: the lines of a report for people, as its sections add them.
 //
+//   out.line("  " + out.paint("1", "region"))           bold on a terminal, plain in a file
+//   out.line("  " + shown(event.operator_name))         a name of the user's, made safe
+//
 // Each section is a file of its own, terminal_<noun>.h; terminal.cc puts them in order.
+//
+// line() escapes nothing. A section applies shown() to what is of unknown origin, before it is
+// painted. Counterexample: shown() over the whole line would spell out the colours' own codes.
 #pragma once
 
 #include <string>
@@ -19,7 +25,8 @@ class TerminalLines {
   const Report& report;
   const char* sides[2] = {"a", "b"};  // what the two of a pair are called
 
-  // SGR codes: 31 red, 32 green, 33 yellow, 36 cyan, 1 bold, 2 faint.
+  // SGR codes: 31 red, 32 green, 33 yellow, 36 cyan, 1 bold, 2 faint; "" leaves the text plain.
+  // Without colours, and of "", the text as it is: so its size is its width.
   std::string paint(const char* code, const std::string& text) const;
   void line(const std::string& text);
   // "note: ...", escaped.

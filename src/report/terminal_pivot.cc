@@ -48,6 +48,7 @@ void print_surroundings(TerminalLines& out, const PivotView& both) {
   if (around.empty()) return;
   out.line("");
   out.line("  " + out.paint("1", "inside"));
+  // The innermost are kept: they are nearest to the pivot.
   const size_t left_out = around.size() - std::min(around.size(), kAroundShown);
   if (left_out > 0) out.line("    " + counted(left_out, "more operator"));
   for (size_t i = left_out; i < around.size(); ++i)
@@ -63,6 +64,8 @@ const ProcessPair* process_of(const Report& report, const Pivot& pivot) {
   return nullptr;
 }
 
+// The last equal pairs before the pivot: in run a, or in b where a has no such event. They tell
+// where in the program it stands.
 void print_neighbours(TerminalLines& out, const PivotView& both) {
   const Pivot& pivot = out.report.verdict.candidates.front();
   const ProcessPair* process = process_of(out.report, pivot);
@@ -81,6 +84,7 @@ void print_neighbours(TerminalLines& out, const PivotView& both) {
 
 }  // namespace
 
+// `first` is by address: a copy of the pivot would lose its proof and its suspects.
 void print_pivot(TerminalLines& out, const char* title, const Pivot& pivot) {
   const PivotView both = view(out.report.a, out.report.b, pivot);
   if (!both.either()) return;
@@ -118,6 +122,7 @@ void print_candidates(TerminalLines& out) {
     if (!both.either()) continue;
     std::string text = "  " + std::to_string(i + 1) + ". " + kind_name(all[i].kind) + "  " +
                        shown(place(both.either())) + "  " + shown(both.either().operator_name);
+    // Forward is what a reader expects: it is not said.
     if (both.either().event->phase != Phase::forward)
       text += " (" + std::string(phase_name(both.either().event->phase)) + ")";
     out.line(text + ": " + out.why(all[i]));

@@ -1,3 +1,14 @@
+// What further runs found, below the pivot and behind each candidate that was tried.
+//
+//   causal        is it a cause?           it says                     colour
+//   none          -                        not proven                  yellow
+//   false         -                        proven harmless             green
+//   true          no proven one            takes part                  red
+//   true          the only one, proven     proven                      red
+//   true          proven, and another      proven, one of 2 causes     red
+//
+// Counterexample: a candidate that takes part is no cause yet. Values put in place there change the
+// outcome, and the difference may have begun before it.
 #include "report/terminal_proof.h"
 
 #include <algorithm>
@@ -63,6 +74,8 @@ void print_confirmation(TerminalLines& out) {
   out.line("");
   if (!found.tensors.empty()) {
     out.line("  " + out.paint("1", "byte by byte"));
+    // format_difference() has several lines; each is made safe by itself, so that its line ends
+    // stay.
     for (const Difference& difference : found.tensors) {
       std::string text = format_difference(difference);
       for (size_t at = 0, end; at < text.size(); at = end + 1) {
@@ -86,6 +99,7 @@ void print_drill(TerminalLines& out) {
            " in a, " + grouped(found.count_b) + " in b; " + shown(words(found)));
   const std::optional<AtenOperator>* sides[2] = {&found.a, &found.b};
   for (int side : {0, 1}) {
+    // Every operator agreed, or none ran: the sentence above has said so.
     if (!found.found()) break;
     if (!*sides[side]) {
       out.line("    " + out.paint("1", out.sides[side]) + "  has no such one");

@@ -9,6 +9,7 @@ namespace opguard {
 void print_confirmation(TerminalLines& out);
 // Whether a candidate is proven, and what it is beside other causes.
 void print_found(TerminalLines& out, size_t candidate, const std::string& indent);
+// Among the causes of the proof, proven or indicated.
 bool is_cause(const Report& report, size_t candidate);
 // --drill: the ATen operator inside the pivot.
 void print_drill(TerminalLines& out);

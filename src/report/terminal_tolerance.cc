@@ -1,3 +1,20 @@
+// A comparison within rounding, for people: what the ranks hold, how far they are off, what belongs
+// together.
+//
+//   what the ranks of b hold of a's tensors
+//     forward  gradients  parameters
+//          48         48          12  replicated
+//          24         12          24  sharded along 0
+//     1 tensor beyond what is allowed
+//   the largest errors, as multiples of a's own rounding
+//     3.1  2.4e-07  layers.0.attention out0
+//   layers and micro-batches of b
+//     rank 1: layers.0 is layers.2
+//
+// Counterexample: an error by itself. 1e-6 is much of a sum of four and little of one of a million.
+// So an error is told as a multiple of what a's own rounding moves.
+//
+// The cost: one pass over the tensors for the table; the worst five by a partial sort.
 #include "report/terminal_tolerance.h"
 
 #include <algorithm>
@@ -21,6 +38,7 @@ constexpr size_t kPlacementsShown = 12;
 // "placement   forward   gradients   parameters": how many tensors of each.
 void print_placements(TerminalLines& out, const Comparison& comparison) {
   std::map<std::string, std::array<uint64_t, 3>> counts;
+  // Rows are words: a tensor declared otherwise than others of its placement has a row of its own.
   const std::map<uint32_t, const DeclaredTensor*> declared = declared_by_tensor(comparison);
   uint64_t beyond = 0, unjudged = 0;
   for (uint32_t number = 0; number < comparison.tensors.size(); ++number) {
@@ -47,6 +65,7 @@ void print_placements(TerminalLines& out, const Comparison& comparison) {
   out.line(out.paint("1", "what the ranks of b hold of a's tensors"));
   out.line("  forward  gradients  parameters");
   std::vector<std::pair<std::string, std::array<uint64_t, 3>>> rows(counts.begin(), counts.end());
+  // The most frequent first; equal ones stay by their words.
   std::stable_sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
     return x.second[0] + x.second[1] + x.second[2] > y.second[0] + y.second[1] + y.second[2];
   });
@@ -73,6 +92,7 @@ void print_worst(TerminalLines& out, const Comparison& comparison) {
     if (tensor.placement.error > 0 &&
         (tensor.state == TensorState::equal || tensor.state == TensorState::partial))
       all.push_back(&tensor);
+  // A reference that shows no noise at all is not divided by: the sketch itself rounds.
   const auto ratio = [](const ComparedTensor& t) {
     return t.placement.error / std::max(t.noise, kSketchRounding);
   };
@@ -87,10 +107,11 @@ void print_worst(TerminalLines& out, const Comparison& comparison) {
              "  " + shown(tensor_text(comparison, *all[i])));
 }
 
-// "rank 1: layers.0-1 are 2-3".
+// "rank 1: layers.0 is layers.2", "rank 1: micro-batch 0 of step 3 is 4".
 void print_mapping(TerminalLines& out, const Comparison& comparison) {
   std::vector<std::string> lines;
   for (const LayerPlace& place : comparison.layers)
+    // Of the same number on both sides nothing need be said.
     if (place.local != place.global)
       lines.push_back("rank " + std::to_string(place.rank) + ": " + place.prefix + "." +
                       std::to_string(place.local) + " is " + place.prefix + "." +

@@ -164,6 +164,8 @@ std::string placement_text(const TensorPlacement& placement) {
     for (size_t i = 0; i < placement.dims.size(); ++i)
       text += (i > 0 ? "," : "") + std::to_string(placement.dims[i]);
   }
+  // Behind the dimensions stands what is not as it should be: a factor, pieces that nobody has,
+  // ranks that hold something else.
   if (placement.factor != 1) text += " x " + short_number(placement.factor);
   if (placement.omitted > 0) text += ", " + counted(placement.omitted, "piece") + " omitted";
   for (size_t i = 0; i < placement.stray.size() && placement.kind != PlacementKind::unknown; ++i)
@@ -171,6 +173,8 @@ std::string placement_text(const TensorPlacement& placement) {
   return text;
 }
 
+// A parameter's slot is its whole name already, and so is its gradient's: no module stands before
+// it.
 std::string tensor_text(const Comparison& comparison, const ComparedTensor& tensor) {
   const Texts& texts = comparison.texts;
   const std::string slot = texts.text(tensor.a.slot);

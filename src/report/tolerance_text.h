@@ -1,7 +1,11 @@
 // report/tolerance_text.h: a comparison within rounding in words.
 //
-//   "sharded along 2, of 2 ranks"     placement_text
-//   "layers.0.attention out0"         tensor_text
+//   "sharded along 2"                       placement_text: what the ranks hold
+//   "partial sum, sharded along 0 x 2"      each has a part, and their sum is twice the reference's
+//   "layers.0.attention out0"               tensor_text: which tensor of the reference
+//
+// Counterexample: the bit-exact reasons are reasons.h's. Here stand those that have a placement, an
+// error or a declaration, and words() there asks for them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +20,7 @@ namespace opguard {
 // "" for a reason of another kind.
 std::string tolerance_words(const Reason& reason);
 
-// "replicated", "partial sum, sharded along 0, x 2".
+// "replicated", "partial sum, sharded along 0 x 2", "sharded along 0, 1 piece omitted".
 std::string placement_text(const TensorPlacement& placement);
 
 // The module and the slot, of a gradient the node too; a parameter's or its gradient's name alone.

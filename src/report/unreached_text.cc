@@ -36,6 +36,7 @@ std::vector<std::string> unreached_lines(const Report& report, size_t most) {
                        ", rank " + std::to_string(b.log->rank) + ": by " +
                        equality_name(pair.equality);
     if (pair.equality == Equality::scalars) text += argument_text(a, b);
+    // The first slot stands for the others: a line is a hint where to look, not a table.
     const SlotDifferences found(*a.log, *a.event, *b.log, *b.event);
     if (!found.slots.empty()) text += ", slot " + shown(b.log->text(found.slots[0].either().name));
     lines.push_back(std::move(text));

@@ -1,5 +1,14 @@
 // report/verification.h: what `opguard-instrument --verify` found, and its text for people and
 // programs (docs/formats/json.md, "Verification").
+//
+//   bare                 loss 9c1f.., 3 graphs     what all is held against
+//   instrumented         loss 4e02..               Change::values
+//   bare again           loss 9c1f..               noisy() is false: the probes did it
+//   instrumented again   loss 4e02..               unsteady() is false: a search can find which
+//   search               wrap 17                   Culprit {found, alone, only}
+//
+// Counterexample: two bare runs that differ. No probe is blamed then, whatever the instrumented run
+// did.
 #pragma once
 
 #include <optional>
@@ -13,6 +22,7 @@
 namespace opguard {
 
 // What torch.compile did, over all processes of a run; nothing where the log does not say.
+// Compared only where both logs say it: nothing is no zero.
 struct CompileCounts {
   std::optional<uint64_t> graphs, graph_breaks, recompiles;
   bool operator==(const CompileCounts&) const = default;

@@ -21,6 +21,7 @@ Json difference_json(const ValueDifference& d) {
           {"other", side_text(d, d.b)}};
 }
 
+// null where the log does not say.
 Json count_json(const std::optional<uint64_t>& count) { return count ? Json(*count) : Json(); }
 
 Json counts_json(const CompileCounts& counts) {
@@ -36,6 +37,7 @@ Json site_json(const SourceSet& sources, const Wrap& wrap) {
           {"column", site.column},     {"text", site_text(sources, site)}};
 }
 
+// Where the runs were spent, `first` and `last` bound it, and what it would do by itself is null.
 Json culprit_json(const Verification& found, const SourceSet& sources,
                   const std::vector<Wrap>& wraps) {
   const Culprit& culprit = *found.culprit;

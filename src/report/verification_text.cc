@@ -82,6 +82,8 @@ const char* value_kind_name(ValueKind kind) {
   return "";
 }
 
+// Of the moment that has no partner: what the run did then. Of a number of moments: how many it
+// has. Of a tensor: its shape and its fingerprint.
 std::string side_text(const ValueDifference& difference, const ValueSide& side) {
   if (difference.kind == ValueKind::hyperparameters) return side.hyperparameters;
   if (side.moment)
@@ -108,6 +110,8 @@ std::string words(const Judgement& judgement) {
 }
 
 std::string words(const Verification& found) {
+  // In this order: a program that differs from itself says nothing of probes, nor does one that is
+  // unsteady under them.
   if (found.noisy())
     return "the program itself is not deterministic: between two runs without probes " +
            (found.repeated->change == Change::fails ? "one fails" : words(*found.repeated));
@@ -135,6 +139,8 @@ const char* verdict_name(Verification::Verdict verdict) {
   return "";
 }
 
+// "torch.cat(" + " ..." of an expression of several lines. The callee where the sources are not
+// those that ran.
 std::string site_text(const SourceSet& sources, const Site& site) {
   const SourceFile* file = sources.find(site.package, site.file);
   if (!file || site.end > file->text.size()) return site.callee;

@@ -1,14 +1,19 @@
 // report/violations.h: what `opguard check` found, for people and programs.
 //
-//   1 finding: a violation at step 2
-//   step 2, rank 1: fc1.weight: ranks that held equal parameters go on holding equal ones
-//     5f1c.. on rank 0, 90aa.. on rank 1; equal until step 1
+//   violated: 1 finding; 412 rules looked at over 3 steps, 4 violated
+//   step 2, rank 1: fc1.weight: 5f1c.. on rank 0, 90aa.. on rank 1; equal until step 1
+//     rule: ranks that held equal parameters go on holding equal ones
 //     train.py:36: in reduce
 //         t.zero_()
 //     the first that writes it on rank 1 and not on rank 0
-//     rule 7be2 (error): 21 programs, 4,410 rows, never violated; 3 more rules, 11 more places
+//     [7be2, error] 21 programs, 4,410 rows, never violated
+//     11 rows in all
+//     also step 2, rank 1: fc2.weight: ...  [91c0]
 //
 // One cause gives one finding: the rules that it breaks as well stand below it.
+//
+// Counterexample: a finding of severity "note" is told and decides nothing: the verdict stays
+// "kept".
 #pragma once
 
 #include <cstdint>
@@ -22,6 +27,8 @@
 namespace opguard {
 
 // A rule that a run has broken, where it did first.
+// - severity: "error", "warning" or "note". evidence: what the rule was inferred from, in words.
+// - name, module: what it is about. detail: the values that broke it. Each may be "".
 struct Violation {
   std::string id, says, severity, tier, relation, evidence;
   uint32_t step = 0;
@@ -33,6 +40,7 @@ struct Violation {
   uint64_t times = 1;   // rows that broke it
 };
 
+// `first` is told in full and has the source; `others` broke with it.
 struct ViolationFinding {
   Violation first;
   std::vector<Violation> others;

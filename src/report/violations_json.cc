@@ -1,4 +1,9 @@
 // What a run's invariants say, for programs: docs/formats/invariants.md.
+//
+//   "place"    the statement behind it, else where it was seen
+//   "places"   that one first (null: not known), then the others of the finding
+//
+// A program that wants one line takes "place"; a review that marks lines takes "places".
 #include "nlohmann/json.hpp"
 #include "report/violations.h"
 
@@ -19,6 +24,7 @@ Json violation_place(const Location& at) {
 }
 
 Json violation_json(const Violation& violation) {
+  // "seen_at" is there only where "place" is another one.
   const Location& nearest = violation.source.line ? violation.source : violation.at;
   Json json = {{"invariant",
                 {{"id", violation.id},

@@ -1,5 +1,11 @@
 // A finding is a result, its rule a rule. Paths are relative to the working tree where they lie in
 // it, so that a review shows them.
+//
+//   finding of 7be2 at train.py:36     ruleId 7be2, level error, location train.py:36,
+//                                      related: where it was seen
+//
+// Counterexample: a result for each broken rule. One mistake would mark a line as often as it
+// breaks rules, so those broken with the first have none.
 #include <set>
 
 #include "nlohmann/json.hpp"

@@ -1,3 +1,12 @@
+// Findings of `opguard check`, on the terminal: violations.h has the form.
+//
+//   verdict         findings of error or warning     rules that applied
+//   violated        one                              any
+//   kept            none                             one
+//   inconclusive    none                             none
+//
+// The same text is printed while the program runs, a finding at a time, so a finding needs nothing
+// of the whole. Of the rules broken with it four are named.
 #include <algorithm>
 
 #include "report/excerpt.h"
@@ -9,6 +18,7 @@ namespace {
 
 constexpr size_t kMostOthers = 4;
 
+// Every line of it: a detail may have several.
 std::string indented(const std::string& text, size_t by) {
   std::string pad(by, ' '), out = pad;
   for (char c : text) {
@@ -18,6 +28,7 @@ std::string indented(const std::string& text, size_t by) {
   return out + "\n";
 }
 
+// The file's line as it is on disk, else the text that was recorded.
 std::string place_lines(const Location& at) {
   const std::string file = at.file.empty() ? at.path : at.file;
   std::string text = file + ":" + std::to_string(at.line);
@@ -71,6 +82,7 @@ std::string format_violation(const ViolationFinding& finding) {
   const Location& at = first.source.line ? first.source : first.at;
   if (at.line) text += place_lines(at);
   if (first.source.line && !first.because.empty()) text += indented(shown(first.because), 2);
+  // Where it was seen, unless that is the line just told.
   if (first.source.line && first.at.line &&
       (first.at.line != first.source.line || first.at.path != first.source.path))
     text += indented(shown("seen at " + (first.at.file.empty() ? first.at.path : first.at.file) +

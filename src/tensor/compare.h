@@ -44,6 +44,8 @@ struct Explanation {
   bool operator==(const Explanation&) const = default;
 };
 
+// Of two tensors of one shape everything below is known; of unlike shapes only what
+// explain_places() can say.
 struct Difference {
   std::string name;
   std::string dtype_a, dtype_b;
@@ -53,7 +55,8 @@ struct Difference {
   uint64_t elements = 0, differing = 0;  // differing: in their bits; of unlike dtypes, in value
   std::vector<int64_t> first, last;      // indices of the first and the last that differ
   std::string first_a, first_b;          // the first's values
-  // Per dim: how many slices hold a difference.
+  // Per dim: how many slices hold a difference. -1: of a dim too long to be marked slice by slice.
+  //   shape [4, 8], one row differs     slices {1, 8}: one of 4 rows, all of 8 columns
   std::vector<int64_t> slices;
   uint64_t nan_a = 0, nan_b = 0;          // NaN on that side alone
   uint64_t infinite = 0;                  // an infinity on one side only, or of another sign

@@ -77,6 +77,7 @@ uint64_t low_bits(int n) { return (uint64_t{1} << n) - 1; }
 
 }  // namespace
 
+// All ones, less what the format keeps for infinity and NaN.
 double FloatFormat::largest() const {
   uint64_t bits = low_bits(exponent_bits + mantissa_bits);
   if (specials == ieee) bits -= uint64_t{1} << mantissa_bits;
@@ -119,6 +120,7 @@ double FloatFormat::value(uint64_t bits) const {
          std::ldexp(fraction + std::ldexp(1.0, mantissa_bits), exponent - bias - mantissa_bits);
 }
 
+// Sign and magnitude, so that both zeros are 0. As a plain integer -0 would be far from 0.
 int64_t FloatFormat::rank(uint64_t bits) const {
   const int sign_at = exponent_bits + mantissa_bits;
   const int64_t magnitude = static_cast<int64_t>(bits & low_bits(sign_at));
@@ -148,6 +150,7 @@ double rounded(double value, const FloatFormat& format, Rounding rounding) {
     if (rounding == Rounding::nearest_even) bits += low_bits(drop - 1) + (bits >> drop & 1);
     result = std::bit_cast<double>(bits & ~low_bits(drop));
   } else {
+    // Subnormal there: the numbers are multiples of one step.
     const double quantum = std::ldexp(1.0, 1 - format.bias - format.mantissa_bits);
     const double steps = value / quantum;
     result =

@@ -1,4 +1,12 @@
 // tensor/dtype.h: what the bits of an element mean, for every dtype of torch.
+//
+//   float32 0x3f800000      value 1, rank 1065353216; the next number is of rank 1065353217
+//   bfloat16 0x3f80         value 1, rank 16256
+//   float8_e4m3fn 0x7f      NaN: there is no infinity
+//
+// A rank is the number's place among all of its format, so the distance of two ranks counts the
+// numbers between (ulp). Counterexample: float4 holds two numbers in a byte. Such types are opaque:
+// their bytes are compared, and not what they mean.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +30,7 @@ struct FloatFormat {
   double largest() const;   // finite
   double smallest() const;  // above zero, subnormals included
   bool is_nan(uint64_t bits) const;
+  // Exact: double holds every number of every format here.
   double value(uint64_t bits) const;
   // Order of the numbers: neighbours are 1 apart, both zeros 0. Of no meaning for NaN.
   int64_t rank(uint64_t bits) const;

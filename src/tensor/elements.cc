@@ -11,6 +11,7 @@
 namespace opguard {
 namespace {
 
+// memcpy, since elements of a file need not be aligned.
 template <typename T>
 void load(const unsigned char* data, uint64_t first, size_t count, uint64_t* out) {
   data += first * sizeof(T);
@@ -26,7 +27,8 @@ int64_t sign_extended(uint64_t bits, uint32_t size_bytes) {
   return static_cast<int64_t>(bits << shift) >> shift;
 }
 
-// Every value of a format of at most 16 bits.
+// Every value of a format of at most 16 bits: made once and kept. Not for several threads: the map
+// has no lock.
 const double* table(const FloatFormat& format) {
   static auto* tables = new std::map<const FloatFormat*, std::unique_ptr<double[]>>;
   std::unique_ptr<double[]>& values = (*tables)[&format];
@@ -38,6 +40,8 @@ const double* table(const FloatFormat& format) {
   return values.get();
 }
 
+// As many digits as tell two numbers of the type apart: 17 of a double, 9 of the others. Of NaN its
+// bits, since all of them print alike.
 std::string number_text(const Dtype& dtype, uint64_t bits) {
   char text[64];
   switch (dtype.kind) {
@@ -96,6 +100,7 @@ void Elements1D::values(const uint64_t* bits, size_t count, double* out) const {
   }
 }
 
+// Not over double: beyond 2^53 neighbours would be 0 apart.
 uint64_t integer_distance(const Dtype& dtype, uint64_t a, uint64_t b) {
   if (dtype.kind == Dtype::integer) {
     const int64_t x = sign_extended(a, dtype.size_bytes), y = sign_extended(b, dtype.size_bytes);

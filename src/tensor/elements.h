@@ -1,4 +1,14 @@
 // tensor/elements.h: a tensor's numbers in blocks, as bits and as values.
+//
+//   float16 [1.0, -2.0]     bits 0x3c00, 0xc000       values 1, -2
+//   int8 [-1]               bits 0xff                 values -1
+//   complex64 [1 - 2j]      bits of 1, bits of -2     values 1, -2: two numbers
+//
+// Bits tell whether two numbers are the same, values by how much they are not. Counterexample:
+// values alone. 0.0 and -0.0 are equal by value, and 2^53 and 2^53 + 1 are one double.
+//
+// The cost: a block of kBlock numbers is on the caller's stack. Formats of 16 bits and less are
+// read from a table of all their values.
 #pragma once
 
 #include <cstddef>

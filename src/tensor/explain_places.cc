@@ -35,6 +35,7 @@ uint64_t mix(uint64_t x) {  // splitmix64's finish
   return x ^ x >> 31;
 }
 
+// Equal bytes have equal hashes; that unequal ones have unequal ones is checked byte by byte later.
 uint64_t hash_bytes(const unsigned char* data, size_t size) {
   uint64_t h = size, word;
   for (; size >= 8; data += 8, size -= 8) {
@@ -47,6 +48,7 @@ uint64_t hash_bytes(const unsigned char* data, size_t size) {
 }
 
 // A tensor seen along one dim: for each of `outer` places, `n` pieces of `inner` bytes.
+//   float32 [2, 3, 4] along dim 1     outer 2, n 3, inner 16: slice i is 2 pieces of 16 bytes
 struct Along {
   uint64_t outer = 1, n = 1, inner = 1;
   const unsigned char* piece(const Tensor& t, uint64_t o, uint64_t i) const {
@@ -64,6 +66,8 @@ Along along(const Tensor& t, size_t dim) {
 }
 
 // sample: of a small part of each slice, equal wherever the whole slices are.
+// A sum over the places, each mixed with its number: a slice whose pieces changed places is another
+// one.
 std::vector<uint64_t> slice_hashes(const Tensor& t, const Along& view, bool sample) {
   std::vector<uint64_t> hashes(view.n);
   const uint64_t outer = sample ? std::min<uint64_t>(view.outer, 4) : view.outer;
@@ -86,6 +90,8 @@ bool slices_equal(const Tensor& a, const Tensor& b, const Along& view,
 }
 
 // Length of the longest proper beginning of `x` that `y` ends with (Knuth, Morris, Pratt).
+//   x [1 2 3 4], y [9 9 1 2]     2: y ends as x begins
+// In linear time, where to try each length would take n^2.
 size_t overlap(const std::vector<uint64_t>& x, const std::vector<uint64_t>& y) {
   const size_t n = x.size();
   std::vector<uint32_t> border(n);
@@ -161,6 +167,7 @@ bool explain_rolled(const Tensor& a, const Tensor& b, const Along& view, int dim
       from[at] = (start + static_cast<int64_t>(at)) % static_cast<int64_t>(n);
     if (!slices_equal(a, b, view, from)) return false;
     int64_t by = (static_cast<int64_t>(n) - start) % static_cast<int64_t>(n);
+    // By the shorter way: of ten slices, 9 forwards is 1 backwards.
     if (by > static_cast<int64_t>(n) / 2) by -= static_cast<int64_t>(n);
     Explanation e{"roll", "b is a rolled by " + std::to_string(by) + of_dim(dim)};
     e.dim = dim;
@@ -208,6 +215,7 @@ bool explain_order(const Tensor& a, const Tensor& b, const Along& view, int dim,
 int64_t shift_of(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
   const size_t n = a.size();
   const size_t up = overlap(a, b), down = overlap(b, a), same = std::max(up, down);
+  // Two slices, or one that fits, would be a shift by chance.
   if (n < 3 || same < 2 || same < n - n / 2) return 0;
   return static_cast<int64_t>(n - same) * (up >= down ? 1 : -1);
 }
@@ -234,6 +242,8 @@ bool explain_shift(const Tensor& a, const Tensor& b, const Along& view, int dim,
 }
 
 // Equal for the same elements in any order.
+// Two sums of 64 bits. Order is no matter to a sum, and the second is of other mixes than the
+// first.
 std::pair<uint64_t, uint64_t> bag(const Tensor& t) {
   uint64_t h = 0, g = 0;
   for (uint64_t i = 0, n = t.count(); i < n; ++i) {
@@ -301,6 +311,8 @@ void explain_places(const Tensor& a, const Tensor& b, std::vector<Explanation>& 
                                    dims(b.shape) + " and not " + dims(a.shape)});
     return;
   }
+  // Decides which questions are asked at all: an order needs the same elements, a shift needs
+  // others.
   const bool same_elements = bag(a) == bag(b);
   bool explained = false;
   for (size_t d = 0; one_shape && d < a.shape.size(); ++d) {

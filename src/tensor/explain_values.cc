@@ -59,6 +59,7 @@ Signs signs_of(const Tensor& a, const Tensor& b) {
   Signs s;
   const Dtype& dtype = *a.dtype;
   const FloatFormat* format = dtype.format;
+  // A type without a sign, or whose bit pattern of -0 is its NaN, has no bit to flip.
   const bool has_sign = format && format->specials != FloatFormat::power &&
                         format->specials != FloatFormat::unsigned_zero;
   const uint64_t sign =
@@ -79,6 +80,7 @@ Signs signs_of(const Tensor& a, const Tensor& b) {
       s.flips &= flip;
       ++s.flipped;
     }
+    // Until none of them can hold any more.
     return s.zeros || s.payloads || s.nan_a || s.nan_b || s.flips;
   });
   return s;
@@ -118,6 +120,7 @@ bool cast_of(const Tensor& from, const Tensor& to, const Narrowing& narrow) {
         continue;
       }
       if (!same(y[i], through)) return false;
+      // A tensor of zeros is a cast through anything.
       any |= y[i] != 0 && !std::isnan(y[i]);
     }
     return true;
@@ -129,6 +132,7 @@ void explain_casts(const Tensor& a, const Tensor& b, std::vector<Explanation>& o
   const FloatFormat& own = *a.dtype->format;
   for (const bool of_a : {true, false})
     for (const Narrowing& narrow : narrowings()) {
+      // A type that holds every number of this one leaves all as it is.
       if (narrow.format->mantissa_bits >= own.mantissa_bits &&
           narrow.format->exponent_bits >= own.exponent_bits)
         continue;
@@ -142,6 +146,8 @@ void explain_casts(const Tensor& a, const Tensor& b, std::vector<Explanation>& o
 }
 
 // The roundest number of the interval.
+// Small fractions first, 1/8 rather than 0.125000001; else the fewest digits that lie in the
+// interval.
 double roundest(double low, double high) {
   for (double n = 1; n <= 1024; ++n)
     for (const double c : {n, 1 / n, -n, -1 / n})
@@ -172,6 +178,8 @@ void explain_factor(const Tensor& a, const Tensor& b, std::vector<Explanation>& 
         if (y[i] != 0) return false;
         continue;
       }
+      // y stands for the numbers that round to it, half a step to either side. At 0 a step is the
+      // smallest number.
       const int exponent = y[i] == 0 ? -10000 : std::ilogb(y[i]);
       double half = std::max(std::ldexp(0.5, exponent - format.mantissa_bits), smallest / 2);
       half += std::abs(y[i]) * 1e-15;  // of our own division
@@ -193,6 +201,8 @@ void explain_factor(const Tensor& a, const Tensor& b, std::vector<Explanation>& 
   if (e.factor != -1) out.push_back(e);  // said by sign_flip
 }
 
+// Of two elements at least: one alone always "is the same throughout". Where both sides are filled,
+// b is named.
 void explain_filling(const Tensor& a, const Tensor& b, const Difference& difference,
                      std::vector<Explanation>& out) {
   if (difference.differing < 2) return;

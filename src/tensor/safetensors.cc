@@ -36,6 +36,8 @@ uint64_t little_endian(const unsigned char* bytes) {
   return value;
 }
 
+// False where the product does not fit 64 bits. A shape with a 0 in it has no bytes, however large
+// its other dims are.
 bool bytes_of(const std::vector<int64_t>& shape, uint64_t size, uint64_t& bytes) {
   bytes = size;
   bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
@@ -74,6 +76,7 @@ bool SafetensorsFile::open(const std::string& path, std::string& error) {
     metadata_.clear();
     return false;
   };
+  // O_NONBLOCK: a pipe of that name would be waited for, and is refused below.
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return fail(std::strerror(errno));
   struct stat info{};
@@ -131,6 +134,8 @@ bool SafetensorsFile::read(std::string& error) {
       return fail("has a shape that does not fit its " + std::to_string(s.end - s.begin) +
                   " bytes");
     auto told = metadata_.find(std::string(kDtypeKey) + s.name);
+    // Where the metadata does not fit (another dtype, another last dim) it is nobody's, and the
+    // bytes are bytes.
     const Dtype* meant = told == metadata_.end() ? nullptr : dtype_named(told->second);
     if (meant != nullptr && s.dtype == "U8" && !s.shape.empty() &&
         s.shape.back() == meant->size_bytes) {

@@ -30,6 +30,7 @@ class SafetensorsFile {
   ~SafetensorsFile();
 
   // False: `error` says in one line what is wrong and where, and the file is empty.
+  // Tensors point into the mapped file, and live as long as this does.
   bool open(const std::string& path, std::string& error);
   // In the order of their bytes.
   const std::vector<Tensor>& tensors() const { return tensors_; }

@@ -98,6 +98,7 @@ class HeaderParser {
     return true;
   }
 
+  // "\ud83d\ude00" is one character of two halves; half a one is an error.
   bool escape(std::string& out) {
     static constexpr std::string_view kFrom = "\"\\/bfnrt", kTo = "\"\\/\b\f\n\r\t";
     const char c = at_ < text_.size() ? text_[at_++] : '\0';
@@ -191,6 +192,7 @@ class HeaderParser {
   size_t at_ = 0;
 };
 
+// Bytes beyond ASCII as they are: names are UTF-8 already, and JSON takes them.
 void quote(std::string& out, std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += '"';

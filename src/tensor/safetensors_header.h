@@ -1,4 +1,10 @@
 // tensor/safetensors_header.h: the JSON of a safetensors header, and no other JSON.
+//
+//   {"__metadata__": {"step": "3"},
+//    "out0": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+//
+// What it reads is checked for its form alone: whether bytes fit a shape, and tensors the file, is
+// safetensors.cc's to say.
 #pragma once
 
 #include <cstdint>

@@ -77,6 +77,7 @@ bool parse_transplant(std::string_view text, Transplant& t, std::string& error) 
   // "@" of the file's name must not be taken for the occurrence's.
   if (!find_occurrence(head, at, end) || end >= text.size()) return fail();
   size_t equal = text.find('=', end);
+  // Each key has a "=" of its own: the one that ends the selection is behind the last key's value.
   for (size_t key = next_key(text, end); key != text.npos && equal != text.npos && key < equal;
        key = next_key(text, key + 1)) {
     equal = text.find('=', text.find('=', key) + 1);

@@ -1,5 +1,12 @@
 // tensor/selection.h: which tensors of which probe a --capture or --transplant means
 // (docs/formats/tensors.md).
+//
+//   --capture attention.softmax@3:out0                    of one execution, one tensor
+//   --capture attention.softmax,phase=backward            of all executions of a phase, all tensors
+//   --transplant attention.softmax@3:out0=a.safetensors   that tensor, from the file
+//
+// Counterexample: a line of a log names an event by its number there. Another run of the same
+// program may have another number, so a selection says boundary and occurrence.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +45,7 @@ struct Selection {
   bool means(const ProbeEvent& event, std::string_view& slot) const;
 };
 
+// slot "out" or "out0" or "out/out0"; kind "out", name "out0".
 bool slot_meant(std::string_view slot, std::string_view kind, std::string_view name);
 
 // False: `error` says in one sentence what is wrong with it.

@@ -1,4 +1,9 @@
 // tensor/tensor.h: a tensor's elements in memory, contiguous and in row-major order.
+//
+//   shape [2, 3], float32     24 bytes; element [1, 0] is the fourth
+//
+// Counterexample: a view with strides. Whoever makes a Tensor of one has copied its elements in
+// order.
 #pragma once
 
 #include <cstdint>
