@@ -107,8 +107,7 @@ std::vector<const ProcessFacts*> RunFacts::trained() const {
   std::vector<const ProcessFacts*> found;
   for (const ProcessFacts& process : processes)
     if (process.steps > 0) found.push_back(&process);
-  // A program that ended before its first step: its helpers judged alone would name a loader's
-  // worker.
+  // A program that ended before its first step is judged too, without its loaders' workers.
   if (found.empty())
     for (const ProcessFacts& process : processes)
       if (!process.child) found.push_back(&process);

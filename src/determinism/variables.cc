@@ -23,7 +23,7 @@ Finding variable_finding(const ProcessFacts& process, Surface surface, const std
     found.by = control.contains("env." + name) ? SetBy::control : SetBy::environment;
   }
   for (const Fact& fact : process.list("variables")) {
-    // The last setting decides: one that came in time after a late one would be none.
+    // The last setting decides.
     if (fact.text("name") != name || fact.text("value") == found.value) continue;
     // What reads it was there when it was set: CUDA, the process group, Inductor's configuration,
     // Python itself.
