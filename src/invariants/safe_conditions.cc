@@ -1,9 +1,10 @@
 // The search behind ConditionSearch: sets of conditions, level by level, each from a shorter one.
 //
-//   length 1   held=yes: no counterexample meets it, so it is safe and kept
-//              requires_grad=yes: two counterexamples meet it, so it stays open
-//              dims=2: no counterexample needs it, so it is dropped with all that contain it
-//   length 2   requires_grad=yes, called=yes: safe, and each of the two is needed
+//   length 1   held=yes             no counterexample meets it: safe, and kept
+//              requires_grad=yes    two counterexamples meet it: open
+//              called=yes           one meets it: open
+//              decays=yes           too few voters keep it: dropped, with all that contain it
+//   length 2   requires_grad=yes, called=yes    none meets both, and each is needed: safe
 //
 // A safe set is never made longer. In a longer one some condition would keep out nothing, and that
 // is no minimal set any more. A set with a condition that is not needed is dropped too. What a

@@ -58,8 +58,7 @@ std::span<const ViewColumn> sequence_columns() {
                       .concluded = i < 2 * kNamed,
                       .condition = i >= 2 * kNamed,
                       .semantic = i >= 2 * kNamed,
-                      // "since_last:step" and "since_step:step" say nearly the same: one is no
-                      // condition for the other.
+                      // "ever:step" is no condition for "since_step:step": it says nearly the same.
                       .family = texts[i].substr(texts[i].find(':') + 1) == kNames[i % kNamed]
                                     ? kNames[i % kNamed]
                                     : std::string_view{},

@@ -203,7 +203,7 @@ void RankViews::compare_parameters(uint32_t step,
     if (has_company(at.classes)) ++equal_ones;
     if (has_company(at.began)) ++began_ones;
   }
-  // Of one parameter half would be all: two at least have to tell.
+  // One parameter alone tells nothing of the model.
   bool most_equal = telling > 1 && equal_ones * 2 > telling;
   replicas_ = most_equal ? replicas : std::vector<uint32_t>{};
   bool reduced = true, wrapped = true, sent = false;
