@@ -267,7 +267,7 @@ std::vector<SafeConditions> ConditionSearch::all(ColumnValue then,
 
 //   held=yes             kept by 40 patterns of 9 programs: first
 //   called=yes           30 of these 40 and no other: dropped, nobody would miss it
-//   called=yes, leaf=no  two patterns that held=yes leaves: stays
+//   decays=no, leaf=no   two patterns that held=yes leaves: stays
 //
 // The sort is stable: of equals the one stays first whose columns and texts come first.
 std::vector<SafeConditions> decision_list(std::vector<SafeConditions> all) {
