@@ -50,6 +50,7 @@ const char* outcome_name(Certified outcome) {
   return "";
 }
 
+// In the order of the command line. What is named twice comes twice.
 llvm::Expected<std::vector<Check>> chosen_checks(const std::vector<Check>& all,
                                                  const std::vector<std::string>& names) {
   if (names.empty()) return all;
@@ -65,6 +66,8 @@ llvm::Expected<std::vector<Check>> chosen_checks(const std::vector<Check>& all,
   return chosen;
 }
 
+// A check that is not certified counts more than one that could not tell: it is known. Accepted is
+// certified.
 int exit_code(const std::vector<CheckResult>& results) {
   auto any = [&](Certified outcome) {
     return std::any_of(results.begin(), results.end(),

@@ -33,6 +33,7 @@ enum class Tier : uint8_t {
 };
 
 struct Check {
+  // By which the command line calls it; its kind too, where no `check` says another.
   std::string name;
   CheckKind kind = CheckKind::default_path;
   Tier tier = Tier::bit_exact;
@@ -48,6 +49,8 @@ struct Check {
   bool operator==(const Check&) const = default;
 };
 
+// accepted: it differs as recorded_values.h says that it may. undecided: the program failed, or the
+// runs could not be compared.
 enum class Certified : uint8_t { yes, accepted, no, undecided };
 
 struct CheckResult {

@@ -1,3 +1,17 @@
+// Checks from tables, with complaints at the place in the file where something is wrong.
+//
+//   [certify.fast-path]            name fast-path, which is no kind
+//   check = "default-path"         so its kind is said
+//   tier = "tolerance"             fits: only canaries are `recorded`, and they are nothing else
+//   comand = "python t.py"         a check has no key 'comand'; did you mean 'command'?
+//
+// What stands in [certify] itself, and on the command line, is the default of every check
+// (CheckDefaults).
+//
+// Counterexample: a fault in one check. The others are read on, so one call tells all that is
+// wrong.
+//
+// The cost: checks times settings of the file.
 #include "certify/read_checks.h"
 
 #include <algorithm>
@@ -87,6 +101,7 @@ class Reader {
                 .seed = defaults_.seed,
                 .at = table.at};
     std::vector<const Setting*> own;
+    // These two come before the others: what a check may have depends on its kind.
     const Setting *kind = nullptr, *tier = nullptr;
     for (const Setting& setting : file_.settings) {
       if (setting.table != table.name) continue;
@@ -108,6 +123,7 @@ class Reader {
   }
 
   void read_kind(const SettingTable& table, const Setting* kind, Check& check) {
+    // A table is called by its kind where it does not say one.
     const std::string text = kind && !kind->values.empty() ? kind->values[0] : check.name;
     if (const auto known = by_name(kKinds, [](CheckKind k) { return kind_name(k); }, text))
       check.kind = *known;
@@ -138,7 +154,9 @@ class Reader {
       return fault(setting.key_at,
                    "a check has no key '" + setting.key + "'" + did_you_mean(setting.key, names));
     }
+    // `with = "timm"` is a list of one.
     const bool one = key->kind == SettingKind::list && setting.kind == SettingKind::text;
+    // The only number is a seed, which has no sign.
     const bool whole = setting.kind != SettingKind::number || !setting.values[0].starts_with("-");
     if ((setting.kind != key->kind && !one) || !whole)
       return fault(setting.value_at, "'" + setting.key + "' takes " + told_type(key->kind));
@@ -169,6 +187,7 @@ std::vector<Check> read_checks(const SettingsFile* file, const CheckDefaults& de
                                Diagnostics& diags) {
   std::vector<Check> checks;
   if (file) checks = Reader(*file, defaults, diags).read();
+  // A file that names a check means these alone; faults are no reason to run others.
   if (!checks.empty() || diags.has_errors()) return checks;
   for (const CheckKind kind : {CheckKind::default_path, CheckKind::replay})
     checks.push_back({.name = kind_name(kind),

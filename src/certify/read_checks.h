@@ -16,6 +16,7 @@ inline constexpr const char* kCertifyTable = "certify";
 struct CheckDefaults {
   std::string command{}, against{};
   std::vector<std::string> packages{};
+  // Of every check but `replay`, which runs as the program is.
   bool deterministic = true;
   uint64_t seed = 0;
 };

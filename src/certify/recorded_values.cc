@@ -1,3 +1,15 @@
+// Three kinds of numbers, three ways to be worse, and what is done with a difference that somebody
+// has accepted.
+//
+//   events             1,204, recorded 1,200       worse: any other number is
+//   graph_breaks       2, recorded 0               worse: more is
+//   coverage_permille  940, recorded 985           worse: less is
+//   peak_bytes         1.05 of what was recorded   fine: up to 1.10 of it is
+//
+// Counterexample: a number that only one side knows, as after an upgrade of opguard. It is not
+// compared.
+//
+// The cost: the file is read whole; names are compared as sorted lists.
 #include "certify/recorded_values.h"
 
 #include <algorithm>
@@ -22,6 +34,7 @@ const std::set<std::string> kExact = {"boundaries", "events"};
 const std::set<std::string> kAtLeast = {"coverage_permille"};
 const std::set<std::string> kWithSlack = {"peak_bytes"};
 
+// Of thousands of kernels that are new the first few say enough.
 constexpr size_t kNamesShown = 3;
 
 // "aten::mul, aten::rsqrt, ...": those of `some` that `others` lacks; "" none.
@@ -41,6 +54,8 @@ bool is_worse(const std::string& name, uint64_t recorded, uint64_t now) {
   return now > recorded;
 }
 
+// As text only: of such dates the order of letters is that of days, so nothing is computed with
+// them.
 bool is_date(const std::string& text) {
   if (text.size() != 10) return false;
   for (size_t i = 0; i < text.size(); ++i)
@@ -50,6 +65,8 @@ bool is_date(const std::string& text) {
 
 }  // namespace
 
+// What a person has changed by hand is complained of at once: a drift without a reason or without
+// an end is refused.
 llvm::Expected<RecordedValues> read_recorded(const std::string& path) {
   RecordedValues values;
   std::error_code error;
@@ -65,8 +82,11 @@ llvm::Expected<RecordedValues> read_recorded(const std::string& path) {
     for (const auto& [name, item] : json.at("canaries").items()) {
       Canaries& canaries = values.canaries[name];
       for (const auto& [key, value] : item.items()) {
+        // Numbers and names are told apart by their form, so one that this version does not know is
+        // kept.
         if (value.is_array()) {
           canaries.names[key] = value.get<std::vector<std::string>>();
+          // only_in() needs them in order, and a person may have moved lines.
           std::sort(canaries.names[key].begin(), canaries.names[key].end());
         } else if (key == "reason") {
           canaries.reason = value.get<std::string>();
@@ -112,6 +132,7 @@ llvm::Error write_recorded(const RecordedValues& values, const std::string& path
                                 {"machine", drift.machine},
                                 {"reason", drift.reason},
                                 {"until", drift.until}});
+  // One value a line: the file is committed, and its diffs are read.
   return write_file(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
@@ -134,6 +155,7 @@ std::vector<std::string> compare_canaries(const Canaries& recorded, const Canari
   return worse;
 }
 
+// A time such as "2026-12-31 23:59" is cut to a day before it is compared.
 bool is_accepted_here(const std::vector<AcceptedDrift>& accepted, const AcceptedDrift& seen,
                       const std::string& now) {
   return std::any_of(accepted.begin(), accepted.end(), [&](const AcceptedDrift& drift) {
@@ -142,6 +164,8 @@ bool is_accepted_here(const std::vector<AcceptedDrift>& accepted, const Accepted
   });
 }
 
+// An entry that still counts goes before one that has expired; of several expired ones the last is
+// told.
 DriftAnswer find_drift(const std::vector<AcceptedDrift>& accepted, const AcceptedDrift& seen,
                        const std::string& today) {
   DriftAnswer answer;

@@ -1,3 +1,13 @@
+// The same results in five forms. In all of them a program's own words are made harmless, each form
+// in its way.
+//
+//   terminal   shown(): no control character
+//   Markdown   shown(), `|` escaped, a report within a fence longer than any in it
+//   JUnit      shown(), then markup escaped
+//   JSON       its own escapes; what is no UTF-8 is replaced
+//
+// Counterexample: a check that could not tell. In JUnit it is an error and no failure: nothing was
+// found to differ.
 #include "certify/write_results.h"
 
 #include <algorithm>
@@ -38,6 +48,8 @@ std::string dumped(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// Reports come as texts that were made elsewhere; one that is no JSON is left out, and stops
+// nothing.
 Json parsed(const std::string& text) {
   if (text.empty()) return nullptr;
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -79,6 +91,7 @@ std::string format_table(const std::vector<CheckResult>& results) {
   for (const CheckResult& result : results) rows.push_back(row_of(result));
   std::array<size_t, 5> width{};
   for (const Row& row : rows)
+    // Bytes, not letters: a name beyond ASCII moves its row.
     for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
   std::string text;
   for (const Row& row : rows) {
@@ -183,6 +196,7 @@ std::string merge_sarif(const std::vector<CheckResult>& results) {
     Json one = parsed(result.sarif);
     if (!one.is_object()) continue;
     for (Json& run : one["runs"]) {
+      // So the runs of one file can be told apart.
       run["automationDetails"] = {{"id", "opguard/certify/" + result.check.name}};
       all["runs"].push_back(std::move(run));
     }

@@ -1,3 +1,12 @@
+// JSON that nobody has looked at -> facts. A field of another kind is as one that is not there.
+//
+//   {"steps": 3, "pid": "x", "draws": [1, {"call": ["a"]}]}
+//   steps 3, pid 0, one entry of `draws`, whose call is ""
+//
+// So no judge has to ask whether a fact is well formed. Counterexample: a file that is cut. Half of
+// the facts would be judged as if nothing else had been seen, so it is an error.
+//
+// The cost: a file is held whole, as text and as JSON, and is refused over 64 MiB.
 #include "determinism/facts.h"
 
 #include <algorithm>
@@ -16,6 +25,7 @@ using nlohmann::json;
 constexpr int64_t kVersion = 1;
 constexpr uintmax_t kMostBytes = 64u << 20;
 
+// Booleans as Python writes them, since switches are compared as texts: "True".
 std::string as_text(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
@@ -74,6 +84,7 @@ CallSite Fact::place() const {
   CallSite site{held.text("file"), held.text("function"), held.text("text"), 0,
                 held.text("through")};
   const int64_t line = held.number("line");
+  // A line that is none leaves the place unknown, with its file.
   if (line > 0 && line < INT32_MAX) site.line = static_cast<uint32_t>(line);
   return site;
 }
@@ -96,6 +107,7 @@ std::vector<const ProcessFacts*> RunFacts::trained() const {
   std::vector<const ProcessFacts*> found;
   for (const ProcessFacts& process : processes)
     if (process.steps > 0) found.push_back(&process);
+  // A program that ended before its first step is judged too, without its loaders' workers.
   if (found.empty())
     for (const ProcessFacts& process : processes)
       if (!process.child) found.push_back(&process);
@@ -118,6 +130,7 @@ uint64_t RunFacts::steps() const {
 }
 
 llvm::Expected<ProcessFacts> parse_facts(const std::string& text, const std::string& name) {
+  // Without exceptions: what does not parse is a value that is no object.
   const json found = json::parse(text, nullptr, false);
   if (!found.is_object()) return make_error(name + ": no facts: it is no JSON object");
   const Fact top{found};
@@ -131,6 +144,7 @@ llvm::Expected<ProcessFacts> parse_facts(const std::string& text, const std::str
   process.child = top.flag("child");
   process.values = {at(found, "values")};
   for (const auto& [key, value] : found.items())
+    // Every list at the top, whatever its name: a kind that no judge asks costs nothing.
     if (value.is_array()) process.lists[key] = top.facts(key.c_str());
   return process;
 }
@@ -142,6 +156,7 @@ llvm::Expected<RunFacts> read_facts(const std::string& folder) {
     const std::string name = it->path().filename().string();
     if (name.starts_with("facts-") && name.ends_with(".json")) files.push_back(it->path());
   }
+  // So one folder always gives the same table.
   std::sort(files.begin(), files.end());
   RunFacts run;
   for (const fs::path& file : files) {

@@ -36,7 +36,9 @@ struct CallSite {
 struct Fact {
   nlohmann::json fields;
   std::string text(const char* key) const;  // "" where it is not there
+  // True as well where it is not there.
   bool is_null(const char* key) const;
+  // 0 where it is no whole number; flag(): false where it is no boolean.
   int64_t number(const char* key) const;
   bool flag(const char* key) const;
   std::vector<std::string> texts(const char* key) const;
@@ -48,9 +50,11 @@ struct Fact {
 using TextMap = std::map<std::string, std::string>;
 
 struct ProcessFacts {
+  // `steps`: of training, that are over.
   int64_t pid = 0, parent = 0, rank = 0, steps = 0;
   bool child = false;  // made by a fork or by multiprocessing: a loader's worker
   Fact values;         // by name, as the process ended
+  // By kind: "draws", "seeds", "sets", "loaded" ...
   std::map<std::string, std::vector<Fact>> lists;
   const std::vector<Fact>& list(const std::string& kind) const;
   TextMap map(const char* name) const;  // of `values`
@@ -58,8 +62,10 @@ struct ProcessFacts {
 
 struct RunFacts {
   std::vector<ProcessFacts> processes;
-  // Those that trained, by rank; where none did, those that are no helpers.
+  // Those that trained, by rank; where none did, those that are no helpers. They point into
+  // `processes`.
   std::vector<const ProcessFacts*> trained() const;
+  // Children that ended no step: loaders' workers.
   std::vector<const ProcessFacts*> helpers() const;
   uint64_t steps() const;
 };

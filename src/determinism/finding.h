@@ -16,10 +16,16 @@
 
 namespace opguard {
 
+// The parts of the table, in its order.
 enum class Surface : uint8_t { random, arithmetic, collectives, resume, layout };
 inline constexpr Surface kSurfaces[] = {Surface::random, Surface::arithmetic, Surface::collectives,
                                         Surface::resume, Surface::layout};
 
+// - controlled: somebody has set it, and it stood at the end.
+// - left: nobody has, and nothing was seen that depends on it.
+// - violated: two runs may differ by it, or a checkpoint lacks it.
+//
+// Findings are put in order by these numbers.
 enum class Hold : uint8_t { controlled, left, violated };
 
 // Who has set it.
@@ -30,7 +36,8 @@ enum class SetBy : uint8_t {
   control,      // opguard's determinism control
 };
 
-// Of what a row speaks; its `name` tells which.
+// Of what a row speaks; its `name` tells which. In the order of kSubjects (table.cc), whose texts
+// stand in JSON.
 enum class Subject : uint8_t {
   generator,   // python, numpy, torch
   entropy,     // the operating system's numbers; name: the call
@@ -54,7 +61,8 @@ enum class Subject : uint8_t {
   layout,      // name: "tensor 2, pipeline 2"
 };
 
-// Why it is held so.
+// Why it is held so. In the order of kGrounds (table.cc). "names" and "numbers" below say what the
+// finding's lists hold.
 enum class Ground : uint8_t {
   set,               // set, and it stays
   by_default,        // as the library has it
@@ -101,9 +109,12 @@ struct Finding {
   Hold hold = Hold::left;
   Subject subject = Subject::generator;
   Ground ground = Ground::unset;
+  // `name`: which of its subject, "numpy", "cudnn.benchmark". `value`: what it was at the end,
+  // "True", a seed.
   std::string name, value;
   SetBy by = SetBy::nobody;
   CallSite place;
+  // What they hold depends on the ground: see there.
   std::vector<std::string> names;
   std::vector<int64_t> numbers;
 };

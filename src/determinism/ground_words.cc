@@ -1,4 +1,15 @@
 // What a finding says, in English. Nothing is decided here.
+//
+//   {generator, drawn_unseeded, numpy, names {rand}, through torchvision}
+//       "drawn from without a seed by rand(), through torchvision"
+//   {flag, changed, names {True, False}, numbers {2}}
+//       "changed in step 2: True, then False"
+//
+// No full stop, and no place: the table puts who has set it and where behind these words. Names
+// come from the program and may hold anything; the table makes them safe to show.
+//
+// Counterexample: a ground whose words depend on the subject is no case of plain_words(). It has a
+// function of its own above.
 #include "determinism/words.h"
 #include "support/text.h"
 
@@ -11,6 +22,7 @@ std::string listed(const std::vector<std::string>& names, const std::string& bet
   return text;
 }
 
+// A finding that lacks what its ground promises is told with gaps, and stops nothing.
 std::string name_at(const Finding& finding, size_t i) {
   return i < finding.names.size() ? finding.names[i] : "";
 }
@@ -110,6 +122,7 @@ std::string missing_words(const Finding& finding) {
   return "not restored: " + listed(finding.names);
 }
 
+// "rank 0: 3, rank 1: 4"
 std::string by_rank(const Finding& finding) {
   std::string text;
   for (size_t rank = 0; rank < finding.names.size(); ++rank)
@@ -190,6 +203,7 @@ std::string plain_words(const Finding& finding) {
 
 }  // namespace
 
+// Never empty: a test goes through all grounds.
 std::string words_of(const Finding& finding) {
   switch (finding.ground) {
     case Ground::set:

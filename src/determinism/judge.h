@@ -26,6 +26,7 @@ bool loaded_alike(const RunFacts& run, const RunFacts& again);
 
 // The parts; each adds its surface's findings.
 void judge_random(const RunFacts& run, const RunFacts* again, std::vector<Finding>& out);
+// Reads what judge_random() has put into `out`, so it comes behind it.
 void judge_data(const RunFacts& run, const RunFacts* again, std::vector<Finding>& out);
 void judge_arithmetic(const RunFacts& run, const RunFacts* again, std::vector<Finding>& out);
 void judge_collectives(const RunFacts& run, const RunFacts* again, std::vector<Finding>& out);

@@ -1,5 +1,15 @@
 // Switches of the library, variables it reads, operators without a deterministic kernel, and
 // kernels that are chosen by their time.
+//
+//   torch.backends.cudnn.benchmark = True            by_time, in train.py:4
+//   use_deterministic_algorithms(False) in step 2    changed: True, then False
+//   num_threads 4 on rank 0, 8 on rank 1             ranks_differ
+//   x.put_(index, values)                            no_kernel, in train.py:12
+//
+// Counterexample: a switch that nobody has touched is never violated, whatever its value. Two runs
+// on one machine have the same default.
+//
+// The cost: for each switch once over the settings and changes that were seen.
 #include <algorithm>
 #include <map>
 
@@ -15,6 +25,7 @@ struct Switch {
   bool of_cuda;         // nothing reads it on a processor
 };
 
+// The names are those of python/opguard/observe/switches.py.
 constexpr Switch kSwitches[] = {
     {"deterministic_algorithms", "", false},
     {"fill_uninitialized_memory", "", false},
@@ -41,6 +52,8 @@ struct Course {
   CallSite changed_at;
 };
 
+// `sets`: a setter of torch was called, and the place is known. `changes`: reading at a step's end
+// found another value, and nobody knows from where.
 Course course_of(const ProcessFacts& process, const std::string& name) {
   Course course;
   const nlohmann::json& fields = process.values.fields;
@@ -67,6 +80,8 @@ Course course_of(const ProcessFacts& process, const std::string& name) {
   });
   for (const Change& change : all) {
     const std::string value = change.fact->text("value");
+    // Before the first step has ended a program is still setting up: no step has run under the old
+    // value.
     if (!course.changed && value != now && change.step > 0) {
       course.changed = true;
       course.before = now;
@@ -81,6 +96,7 @@ Course course_of(const ProcessFacts& process, const std::string& name) {
     }
     now = value;
   }
+  // What was read at the end goes before what was seen being set.
   const TextMap end = process.map("switches_at_end");
   const auto at = end.find(name);
   course.last = at == end.end() ? now : at->second;
@@ -103,6 +119,7 @@ Finding about_switch(const Switch& asked, const Course& course) {
     finding.place = course.changed_at;
     finding.by = course.changed_at.known() ? SetBy::code : SetBy::nobody;
   } else if (*asked.by_time && course.last == asked.by_time && course.by != SetBy::nobody) {
+    // Only who turned it on is told: a default stays one.
     finding.hold = Hold::violated;
     finding.ground = Ground::by_time;
   } else if (course.by != SetBy::nobody) {
@@ -130,6 +147,7 @@ void judge_switches(const ProcessFacts& process, std::vector<Finding>& out) {
       finding.place = threads.place;
     }
     const bool untouched = finding.hold == Hold::left;
+    // One row for all of them: nothing reads them without CUDA.
     if (untouched && asked.of_cuda && !cuda) {
       quiet = true;
       continue;
@@ -149,6 +167,8 @@ void judge_switches(const ProcessFacts& process, std::vector<Finding>& out) {
   }
 }
 
+// Those that nobody has set are left out, but for cuBLAS's workspace where CUDA is used: torch's
+// deterministic mode wants it.
 void judge_variables(const ProcessFacts& process, std::vector<Finding>& out) {
   const bool cuda = process.values.flag("cuda");
   for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "MKL_CBWR",
@@ -160,6 +180,8 @@ void judge_variables(const ProcessFacts& process, std::vector<Finding>& out) {
   }
 }
 
+// torch names such an operator only where deterministic algorithms are asked for. So the second run
+// asks, and one run alone says something where the program asked by itself.
 void judge_operators(const RunFacts& run, const RunFacts* again, std::vector<Finding>& out) {
   std::vector<Finding> found;
   auto collect = [&](const RunFacts& facts) {
@@ -184,6 +206,7 @@ void judge_operators(const RunFacts& run, const RunFacts* again, std::vector<Fin
   if (again) collect(*again);
   const ProcessFacts& first = *run.trained().front();
   const auto asked = first.map("switches_at_end").find("deterministic_algorithms");
+  // That no operator was named means something only where somebody listened.
   const bool heard =
       again || (asked != first.map("switches_at_end").end() && asked->second == "True");
   if (found.empty() && heard) {
@@ -197,6 +220,8 @@ void judge_operators(const RunFacts& run, const RunFacts* again, std::vector<Fin
   out.insert(out.end(), found.begin(), found.end());
 }
 
+// Inductor and Triton may measure several kernels and take the fastest, which is another one on
+// another day.
 void judge_compiler(const ProcessFacts& process, std::vector<Finding>& out) {
   const int64_t frames = process.values.number("compiled_frames");
   const TextMap inductor = process.map("inductor");
@@ -210,6 +235,7 @@ void judge_compiler(const ProcessFacts& process, std::vector<Finding>& out) {
   finding.name = "torch.compile";
   bool tuned = on("max_autotune") || on("max_autotune_gemm") || on("coordinate_descent_tuning");
   for (const Fact& fact : process.list("compiled")) {
+    // The first call of torch.compile is named, or the last one that asks for tuning.
     if (finding.place.known() && !fact.flag("tuned")) continue;
     finding.place = fact.place();
     finding.value = fact.text("mode");
@@ -234,6 +260,7 @@ void judge_compiler(const ProcessFacts& process, std::vector<Finding>& out) {
     triton.surface = Surface::arithmetic;
     triton.subject = Subject::compile;
     triton.name = "triton.autotune";
+    // Triton then keeps its choice in a cache: two runs on one machine take the same.
     const bool pinned = kept.hold == Hold::controlled && kept.value == "1";
     triton.hold = pinned ? Hold::controlled : Hold::violated;
     triton.ground = pinned ? Ground::set : Ground::by_time;
@@ -243,6 +270,8 @@ void judge_compiler(const ProcessFacts& process, std::vector<Finding>& out) {
   }
 }
 
+// A switch that has one value on the first rank and another on some rank. `names`: the values by
+// rank, "" where one does not have the switch.
 void judge_ranks(const RunFacts& run, std::vector<Finding>& out) {
   const auto trained = run.trained();
   if (trained.size() < 2) return;

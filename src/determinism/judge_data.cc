@@ -1,4 +1,14 @@
 // DataLoaders: where their order and their workers' numbers come from, and their samplers' epochs.
+//
+//   DataLoader(data, shuffle=True)           follows_torch; where it has no seed unseeded_order
+//   data = list({"a", "b", "c"})             two runs, the same indices: batches_differ
+//   DistributedSampler, passes "0" and "0"   epoch_stays: nobody called set_epoch
+//   self.rng of the data set, 4 workers      same_in_workers: each has a copy of one generator
+//
+// Counterexample: another number of batches in the two runs. One may have been ended earlier, so
+// beginnings are compared.
+//
+// The cost: of each loader the digests of its first batches, 16 at most.
 #include <algorithm>
 #include <set>
 
@@ -28,7 +38,8 @@ const Fact* counterpart(const std::vector<Fact>& others, size_t number, const Fa
   return other.place() == loader.place() ? &other : nullptr;
 }
 
-// Where an order is drawn before the seed, the draw has a row of its own.
+// Whether an order that is drawn from torch's generator is the same in each run, by what
+// judge_random() found. Where an order is drawn before the seed, the draw has a row of its own.
 bool torch_is_seeded(const std::vector<Finding>& so_far) {
   bool seeded = false;
   for (const Finding& finding : so_far) {
@@ -40,6 +51,8 @@ bool torch_is_seeded(const std::vector<Finding>& so_far) {
   return seeded;
 }
 
+// What two runs show goes before what the sampler's type says. A SequentialSampler over a set's
+// elements is in order, and its batches differ.
 void judge_order(const Fact& loader, const Fact* other, bool seeded, std::vector<Finding>& out) {
   Finding finding = about_loader(loader, Subject::loader);
   if (other && unlike_beginnings(loader.numbers("order"), other->numbers("order"))) {
@@ -52,6 +65,7 @@ void judge_order(const Fact& loader, const Fact* other, bool seeded, std::vector
     finding.hold = Hold::controlled;
     finding.ground = Ground::in_order;
   } else if (loader.text("sampler") == "RandomSampler") {
+    // The seed of a generator that the sampler, or else the loader, was given.
     std::string own = loader.text("sampler_generator");
     if (own.empty()) own = loader.text("generator");
     finding.by = own.empty() ? SetBy::nobody : SetBy::code;
@@ -61,12 +75,16 @@ void judge_order(const Fact& loader, const Fact* other, bool seeded, std::vector
                                   : Ground::unseeded_order;
     if (!own.empty()) finding.names = {own};
   } else {
+    // A sampler of the program's own: two runs that agree say that it is held, one alone says
+    // nothing.
     finding.hold = other ? Hold::controlled : Hold::left;
     finding.ground = other ? Ground::set : Ground::unknown;
   }
   out.push_back(finding);
 }
 
+// The loader seeds each worker's python, torch and numpy with a number of its own. What it does not
+// know is a generator that the data set holds: each worker gets the same copy.
 void judge_workers(const RunFacts& run, const Fact& loader, bool seeds_numpy,
                    std::vector<Finding>& out) {
   if (loader.number("workers") == 0) return;
@@ -74,6 +92,7 @@ void judge_workers(const RunFacts& run, const Fact& loader, bool seeds_numpy,
   finding.hold = Hold::controlled;
   finding.ground = Ground::workers_seeded;
   finding.numbers = {loader.number("workers")};
+  // A worker_init_fn is believed to do what is needed.
   const bool init = loader.flag("worker_init");
   std::set<std::string> drawn;
   for (const ProcessFacts* helper : run.helpers())
@@ -81,6 +100,8 @@ void judge_workers(const RunFacts& run, const Fact& loader, bool seeds_numpy,
       if (fact.text("data") == loader.text("data")) drawn.insert(fact.text("held"));
   const std::vector<std::string> held = loader.texts("held");
   for (const std::string& name : held)
+    // It has to be drawn from as well: a generator that lies idle is no fault. A single worker has
+    // nobody to repeat.
     if (drawn.contains(name) && !init && loader.number("workers") > 1)
       finding.names.push_back(name);
   if (!finding.names.empty()) {
@@ -95,6 +116,9 @@ void judge_workers(const RunFacts& run, const Fact& loader, bool seeds_numpy,
   out.push_back(finding);
 }
 
+//   passes "0", "1", "2"   epoch_set
+//   passes "0", "0"        epoch_stays
+//   one pass, no call      epoch_unseen; where no source of the program says set_epoch epoch_unsaid
 void judge_epochs(const Fact& loader, bool mentioned, std::vector<Finding>& out) {
   for (const Fact& epoch : loader.facts("epochs")) {
     const std::vector<std::string> passes = epoch.texts("passes");
@@ -108,6 +132,7 @@ void judge_epochs(const Fact& loader, bool mentioned, std::vector<Finding>& out)
     finding.numbers = {static_cast<int64_t>(passes.size())};
     const bool ever = std::any_of(calls.begin(), calls.end(), [](int64_t n) { return n > 0; });
     const bool stays =
+        // The sampler's epoch as each pass began. Two passes with one number have one order.
         passes.size() > 1 && std::adjacent_find(passes.begin(), passes.end()) != passes.end();
     finding.hold = Hold::violated;
     if (stays)

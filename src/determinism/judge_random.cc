@@ -1,4 +1,15 @@
 // Generators: which are seeded, by whom, with what; who draws without.
+//
+//   random.shuffle(rows)                  no seed before: drawn_unseeded, in train.py:8
+//   torch.manual_seed(int(time.time()))   1732650000, in the second run 1732650004: seed_differs
+//   numpy.random.seed()                   seeded_by_system
+//   torch.manual_seed(1) in each step     seeded_again: its numbers repeat
+//   torch.manual_seed(1) at the start     controlled, seeded with 1
+//
+// Counterexample: a seed of a later step with a number that is new. Whoever seeds each epoch with
+// its number does so on purpose, and two runs agree.
+//
+// The cost: facts are compared pair by pair; there are few of each kind.
 #include <algorithm>
 #include <set>
 
@@ -10,6 +21,7 @@ namespace {
 
 constexpr const char* kGenerators[] = {"python", "numpy", "torch"};
 
+// In the order in which they were seen.
 std::vector<Fact> seeds_of(const ProcessFacts& process, const std::string& generator) {
   std::vector<Fact> found;
   for (const Fact& fact : process.list("seeds"))
@@ -29,10 +41,13 @@ SetBy setter(const Fact& seed) {
   return seed.text("by") == "control" ? SetBy::control : SetBy::code;
 }
 
-// The number that the same call gave in the other run, where it is another.
+// The number that the same call gave in the other run, where it is another. The same call: of one
+// name, place and step.
 std::string other_seed(const Fact& seed, const ProcessFacts* again) {
   if (!again || seed.text("by") == "control") return "";
   for (const Fact& other : seeds_of(*again, seed.text("generator"))) {
+    // The first that fits decides: a loop that seeds in one place may have several numbers in a
+    // step.
     if (other.text("call") != seed.text("call") || !(other.place() == seed.place()) ||
         other.number("at_step") != seed.number("at_step"))
       continue;
@@ -41,6 +56,7 @@ std::string other_seed(const Fact& seed, const ProcessFacts* again) {
   return "";
 }
 
+// One row for a subject, ground and line, whichever rank or step it was seen in.
 void add_once(std::vector<Finding>& out, Finding finding) {
   for (const Finding& known : out)
     if (known.subject == finding.subject && known.ground == finding.ground &&
@@ -50,7 +66,8 @@ void add_once(std::vector<Finding>& out, Finding finding) {
   out.push_back(std::move(finding));
 }
 
-// Draws from a generator that has no seed, of the processes that train and of their helpers.
+// Draws from a generator that has no seed, of the processes that train. Returns how many rows were
+// added.
 size_t add_draws(const RunFacts& run, const std::string& generator, std::vector<Finding>& out) {
   const size_t before = out.size();
   std::vector<const ProcessFacts*> all = run.trained();
@@ -74,6 +91,7 @@ void judge_later_seeds(const std::vector<Fact>& seeds, std::vector<Finding>& out
   std::set<std::string> seen;
   for (const Fact& seed : seeds) {
     const bool known = !seen.insert(seed.text("seed")).second;
+    // Of step 0 only the number is remembered. One from the system has none that could come again.
     if (seed.number("at_step") == 0 || seed.is_null("seed")) continue;
     Finding finding = about(seed.text("generator"));
     finding.hold = known ? Hold::violated : Hold::controlled;
@@ -86,6 +104,8 @@ void judge_later_seeds(const std::vector<Fact>& seeds, std::vector<Finding>& out
   }
 }
 
+// Rows of what is wrong, one for each place; and one of the seed that holds, or that nothing is
+// used, where there is none.
 void judge_generator(const RunFacts& run, const RunFacts* again, const std::string& generator,
                      std::vector<Finding>& out) {
   const std::vector<const ProcessFacts*> trained = run.trained();
@@ -112,6 +132,7 @@ void judge_generator(const RunFacts& run, const RunFacts* again, const std::stri
       // A seed for a while (fork_rng) is no longer torch's in the end.
       const bool lasts =
           generator != "torch" || seed.text("seed") == first.values.text("torch_seed");
+      // Of several in step 0 the last one that torch still has at the end, else the first.
       if (seed.number("at_step") == 0 && (!holds || lasts)) holds = &seed;
       continue;
     }
@@ -128,6 +149,7 @@ void judge_generator(const RunFacts& run, const RunFacts* again, const std::stri
     finding.place = holds->place();
     out.push_back(finding);
   } else if (!wrong) {
+    // A state that was loaded does what a seed does.
     for (const Fact& fact : first.list("restored"))
       if (fact.text("what") == "generator" && fact.text("name") == generator) {
         finding.hold = Hold::controlled;
@@ -157,6 +179,8 @@ void judge_entropy(const RunFacts& run, std::vector<Finding>& out) {
     }
 }
 
+// PYTHONHASHSEED=random is a value, and fixes nothing. A late setting stays violated: Python has
+// read it.
 void judge_hash(const ProcessFacts& process, std::vector<Finding>& out) {
   Finding finding = variable_finding(process, Surface::random, "PYTHONHASHSEED");
   finding.subject = Subject::hash_order;
@@ -165,6 +189,7 @@ void judge_hash(const ProcessFacts& process, std::vector<Finding>& out) {
   out.push_back(finding);
 }
 
+// Told, and never judged: both equal and other seeds are right for some programs.
 void judge_rank_seeds(const RunFacts& run, std::vector<Finding>& out) {
   const auto trained = run.trained();
   if (trained.size() < 2) return;

@@ -1,4 +1,18 @@
 // What a resume takes up of what the program uses; and what a checkpoint lacks that was written.
+//
+//   in use       optimizer SGD, scheduler StepLR, python's and torch's generators
+//   restored     model, optimizer
+//   rows         model and optimizer asked_again, scheduler missing
+//                generator torch missing, as it was drawn from since
+//
+// A run resumes where an optimizer's state is restored. Counterexample: a model alone, which is
+// loaded where training begins from weights of others. Nothing is asked of it.
+//
+// A missing thing has no place of its own: the place is where the optimizer was restored, since the
+// line belongs there.
+//
+// The cost: once over the facts of the process of the lowest rank; the other ranks run the same
+// lines.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -18,6 +32,7 @@ std::map<std::string, std::vector<std::string>> used_kinds(const Fact& held) {
   return used;
 }
 
+// `in_use` of the process as it ended, or of a checkpoint as it was written.
 Fact in_use(const Fact& held) {
   if (!held.fields.is_object() || !held.fields.contains("in_use")) return {};
   return {held.fields["in_use"]};
@@ -41,7 +56,7 @@ struct Resume {
     return nullptr;
   }
 
-  // Of one kind as many as are used.
+  // Of one kind as many as are used: of two optimizers of type SGD both have to be restored.
   void judge_kind(const std::string& kind, const std::vector<std::string>& types,
                   std::vector<Finding>& out) const {
     Finding finding = about(kind);
@@ -49,6 +64,7 @@ struct Resume {
     for (const Fact& fact : process.list("restored")) {
       if (fact.text("what") != kind) continue;
       finding.place = fact.place();
+      // One fact stands for several calls in one place.
       for (int64_t i = 0; i < std::max<int64_t>(fact.number("times"), 1); ++i)
         if (const auto at = std::find(left.begin(), left.end(), fact.text("name"));
             at != left.end())
@@ -72,8 +88,11 @@ struct Resume {
     out.push_back(finding);
   }
 
+  // Of those that were drawn from since the resume: a restored state, or a seed behind the resume,
+  // holds one.
   void judge_generators(std::vector<Finding>& out) const {
     const std::vector<Fact>& seeds = process.list("seeds");
+    // Seeds are counted over all generators, so this is a position in `seeds`.
     const size_t before = static_cast<size_t>(process.values.number("seeds_at_resume"));
     for (const std::string& name : process.values.texts("drawn_since_resume")) {
       Finding finding = about("generator " + name);
@@ -97,6 +116,8 @@ struct Resume {
     }
   }
 
+  // Where the data goes on. Any sign that the program cares is believed: a loader's state, batches
+  // that were passed over, a later epoch. Without one nothing is known, and nothing is violated.
   void judge_position(std::vector<Finding>& out) const {
     const std::vector<Fact> loaders = process.values.facts("loaders");
     const bool any = std::any_of(loaders.begin(), loaders.end(),
@@ -104,11 +125,13 @@ struct Resume {
     Finding finding = about("");
     finding.subject = Subject::position;
     finding.by = SetBy::code;
+    // The last of these is the one that the first backward pass is of.
     const int64_t passed = process.values.number("batches_before_backward") - 1;
     bool later_epoch = false;
     for (const Fact& loader : loaders)
       for (const Fact& epoch : loader.facts("epochs"))
         for (const std::string& pass : epoch.texts("passes"))
+          // A sampler's epoch as a pass began.
           later_epoch |= pass != "0" && !pass.empty();
     if (const Fact* fact = restored("loader")) {
       finding.hold = Hold::controlled;
@@ -141,6 +164,7 @@ void judge_written(const ProcessFacts& process, std::vector<Finding>& out) {
     CallSite place;
     for (const Fact* file : files) {
       for (const std::string& kind : file->texts("holds")) holds.insert(kind);
+      // What was in use as the last file of the step was written.
       for (auto& [kind, names] : used_kinds(in_use(*file))) used[kind] = names;
       if (!place.known()) place = file->place();
     }
@@ -154,6 +178,8 @@ void judge_written(const ProcessFacts& process, std::vector<Finding>& out) {
     finding.ground = Ground::written_whole;
     std::vector<std::string> generators;
     for (const auto& [kind, names] : used) {
+      // A kind counts as written where any of its state dictionaries is in a file; generators are
+      // kinds of their own.
       if (holds.contains(kind)) continue;
       if (kind.starts_with("generator."))
         generators.push_back("generator " + kind.substr(10));
@@ -164,6 +190,8 @@ void judge_written(const ProcessFacts& process, std::vector<Finding>& out) {
       finding.hold = Hold::violated;
       finding.ground = Ground::not_written;
     } else if (!generators.empty()) {
+      // A checkpoint without generators goes on with other numbers, which many programs accept:
+      // told, and not violated.
       finding.hold = Hold::left;
       finding.ground = Ground::not_written;
     }

@@ -1,4 +1,14 @@
 // Process groups, replicas and their buckets; and which layout was seen.
+//
+//   gloo, 2 ranks                 fixed_order: it sums in the order of the ranks
+//   nccl, 8 ranks                 left; a row each for NCCL_ALGO, NCCL_PROTO and others
+//   DDP, buckets of 25 MiB        rebuilt: in the order in which gradients arrived first
+//   two runs made other buckets   order_differs
+//
+// Counterexample: NCCL's choice itself. It depends on message sizes, tuning and topology, and is
+// not seen here; only whether somebody has fixed it.
+//
+// The cost: a few facts of the first rank.
 #include <algorithm>
 
 #include "determinism/judge.h"
@@ -7,6 +17,7 @@
 namespace opguard {
 namespace {
 
+// A backend may be of two parts: "cpu:gloo,cuda:nccl".
 bool uses_nccl(const ProcessFacts& process) {
   for (const Fact& fact : process.list("groups"))
     if (fact.text("backend").find("nccl") != std::string::npos) return true;
@@ -34,7 +45,8 @@ void judge_group(const ProcessFacts& process, std::vector<Finding>& out) {
 
 void judge_nccl(const ProcessFacts& process, std::vector<Finding>& out) {
   const bool used = uses_nccl(process);
-  // Algorithm, protocol, sums inside a switch, channels, the topology of the machine.
+  // Algorithm, protocol, sums inside a switch, channels, the topology of the machine. Where NCCL is
+  // not used, only what somebody has set is told.
   for (const char* name : {"NCCL_ALGO", "NCCL_PROTO", "NCCL_NVLS_ENABLE", "NCCL_COLLNET_ENABLE",
                            "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_TOPO_FILE"}) {
     Finding finding = variable_finding(process, Surface::collectives, name);
@@ -43,6 +55,8 @@ void judge_nccl(const ProcessFacts& process, std::vector<Finding>& out) {
   }
 }
 
+// Gradients of a bucket are reduced together, so other buckets are other sums. `names`: what DDP
+// was given, and the sizes.
 void judge_buckets(const ProcessFacts& process, const ProcessFacts* again,
                    std::vector<Finding>& out) {
   const std::vector<Fact> buckets = process.values.facts("buckets");
@@ -56,12 +70,15 @@ void judge_buckets(const ProcessFacts& process, const ProcessFacts* again,
     finding.place = replica.place();
     finding.value = replica.text("bucket_cap_mb");
     const std::vector<std::string> given = replica.texts("given");
+    // Who gives one of these arguments has thought of it.
     if (!given.empty()) {
       finding.by = SetBy::code;
       finding.hold = Hold::controlled;
     }
     const bool fixed = replica.flag("static_graph") || replica.text("static_graph") == "True";
     const bool unused = replica.text("find_unused_parameters") == "True";
+    // DDP makes its buckets anew behind the first step. It does not where unused parameters are
+    // looked for in each step.
     finding.ground = unused && !fixed ? Ground::by_default : Ground::rebuilt;
     for (const char* name : {"find_unused_parameters", "static_graph", "broadcast_buffers"})
       finding.names.push_back(std::string(name) + "=" + replica.text(name));
@@ -88,6 +105,8 @@ void judge_collectives(const RunFacts& run, const RunFacts* again, std::vector<F
   judge_buckets(first, second, out);
 }
 
+// Told, and never judged: another layout is another arithmetic. `names`: "data parallel (DDP)",
+// "tensor 2", "mesh 2 4 dp tp".
 void judge_layout(const RunFacts& run, std::vector<Finding>& out) {
   const ProcessFacts& first = *run.trained().front();
   Finding finding;

@@ -1,3 +1,18 @@
+// Findings as lines for people and as JSON for programs.
+//
+//   1 random numbers and data order
+//     violated    python's generator         drawn from without a seed by shuffle()
+//                 train.py:8
+//                     random.shuffle(rows)
+//     controlled  torch's generators         seeded with 1, by the program, train.py:6
+//
+// What is violated gets its place in lines of its own, since somebody has to go there. The rest is
+// one line each.
+//
+// Counterexample: names of the program as they are. A file or a function may be called anything, an
+// escape sequence too, so all of it goes through shown().
+//
+// The cost: findings times surfaces.
 #include <algorithm>
 #include <filesystem>
 
@@ -55,6 +70,8 @@ constexpr const char* kGrounds[] = {"set",
                                     "rebuilt",
                                     "fixed_order"};
 
+// The texts above stand in the order of the enums. The static_asserts count them; no two that were
+// swapped.
 template <typename T>
 size_t index_of(T value) {
   return static_cast<size_t>(value);
@@ -134,6 +151,8 @@ std::string thing_of(const Finding& finding) {
   }
 }
 
+// Of a fault the place says already that it is the program's. Where a value was set and is wrong
+// all the same, it is said.
 std::string setter_words(const Finding& finding) {
   const bool right = finding.hold == Hold::controlled || finding.ground == Ground::by_time ||
                      finding.ground == Ground::too_late;
@@ -179,6 +198,7 @@ std::string determinism_table(const std::vector<Finding>& findings, const std::s
   return text;
 }
 
+// Every field of every finding, in this order; a place that is not known is null.
 Json findings_array(const std::vector<Finding>& findings) {
   Json rows = Json::array();
   for (const Finding& finding : findings) {

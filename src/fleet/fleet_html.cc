@@ -1,3 +1,15 @@
+// The page is filled with columns, not with rows: an array of each number over all ranks is short,
+// and quick to draw from.
+//
+//   "rank": [0, 1, 2], "kind": [3, 3, 4], "at": [7, 7, 7], "text": [2, 2, 1]
+//   "texts": ["equal", "began here: ...", "received from rank 2 by ..."]
+//
+// Sentences are held once, and ranks have their numbers: 0 is that of equal ones.
+//
+// Counterexample: a rank's groups as text. 10,000 ranks of one group would hold its members 10,000
+// times, so groups are numbered too.
+//
+// The cost: some arrays of one number a rank, beside what fleet_lines() makes.
 #include "fleet/fleet_html.h"
 
 #include <cstdint>
@@ -16,6 +28,7 @@ namespace {
 // In the order of KINDS of page/map.js.
 enum class MapKind : uint8_t { equal, open, unknown, received, origin };
 
+// A rank that is open has no role: what is missing goes first.
 MapKind map_kind(const FleetRank& told, const RankPart& rank) {
   if (rank.state == RankState::open) return MapKind::open;
   if (told.role == RankRole::origin) return MapKind::origin;
@@ -32,6 +45,7 @@ nlohmann::ordered_json groups_json(const Part& all, std::vector<std::string>& me
       const auto [at, fresh] = index_of.try_emplace(ranks, int32_t(members.size()));
       if (fresh) members.push_back(ranks);
       std::vector<int32_t>& groups = group_of[name];
+      // Grown when a name is met first; ranks without such a group stay at -1.
       groups.resize(all.ranks.size(), -1);
       groups[i] = at->second;
     }
@@ -93,6 +107,7 @@ std::string format_fleet_html(const Part& all, const FleetVerdict& verdict,
   json["groups"] = groups_json(all, members);
   json["members"] = members;
   json["pages"] = pages.folder;
+  // By a rank's index, since few of many have a page.
   nlohmann::ordered_json page_of = nlohmann::ordered_json::object();
   for (const size_t i : pages.of) page_of[std::to_string(i)] = rank_page_name(all.ranks[i]);
   json["page"] = std::move(page_of);

@@ -18,6 +18,7 @@ std::string finding_text(const RankFinding& finding) {
          std::to_string(finding.step);
 }
 
+// With the name that the program gave to the group: "group dp 0-7, number 8".
 std::string collective_text(const RankFinding& finding, const RankPart& rank) {
   std::string text = finding_text(finding);
   if (!finding.group.empty()) {
@@ -30,6 +31,7 @@ std::string collective_text(const RankFinding& finding, const RankPart& rank) {
   return text;
 }
 
+// The first finding speaks for the rank.
 std::string told_text(const Part& all, const FleetRank& told) {
   const RankPart& rank = all.ranks[told.part];
   if (rank.state == RankState::open) return "nothing can be told: " + shown(rank.why);
@@ -54,7 +56,9 @@ std::string missing_text(const Part& all, const std::vector<uint32_t>& missing) 
 
 std::vector<FleetLine> lines_of(const Part& all, const FleetVerdict& verdict) {
   std::vector<FleetLine> lines;
+  // By the sentence: equal sentences are one line.
   std::map<std::string, size_t> line_of;
+  // The line of an origin stands first, whatever its rank's number.
   for (const RankRole role : {RankRole::origin, RankRole::received, RankRole::unknown})
     for (size_t i = 0; i < verdict.ranks.size(); ++i) {
       if (verdict.ranks[i].role != role) continue;

@@ -1,6 +1,14 @@
 // fleet/fleet_lines.h: the verdict of a fleet in sentences, for the terminal and the map.
 //
 // Ranks that tell the same are one line: of 1,024 ranks that got it by one collective there is one.
+//
+//   rank 5: began here: model.py:12  torch.matmul, forward, step 7
+//   ranks 0-4, 6, 7: received from rank 5 by train.py:40  dist.all_reduce, backward, step 7,
+//                    group 0-7, number 8
+//
+// Counterexample: equal ranks have no line, only a count.
+//
+// The cost: a sentence is made for each rank that is not equal, and held once for all that say it.
 #pragma once
 
 #include <cstddef>

@@ -23,12 +23,15 @@ std::string format_fleet(const Part& all, const FleetVerdict& verdict) {
     text += "  " + told.lines[i].ranks_text + ": " + told.lines[i].text + "\n";
   if (told.lines.size() > kMostLines)
     text += "  and " + std::to_string(told.lines.size() - kMostLines) + " more\n";
+  // Where all ranks are equal the headline says so.
   if (verdict.equal > 0 && !told.lines.empty())
     text += "  " + counted(verdict.equal, "rank") + ": equal\n";
   if (!told.missing.empty()) text += "note: " + told.missing + "\n";
   return text;
 }
 
+// The fields and their order are those of docs/formats/parts.md; nothing is escaped for terminals
+// here.
 std::string format_fleet_json(const Part& all, const FleetVerdict& verdict) {
   using Json = nlohmann::ordered_json;
   auto finding_json = [](const RankFinding& f) {

@@ -1,4 +1,9 @@
 // fleet/fleet_text.h: the verdict of a fleet in words, and as JSON (docs/formats/parts.md).
+//
+//   diverged: it began on rank 5
+//     8 ranks, 12 steps, 40,312 records a run; 9,120 pairs certified equal
+//
+// The JSON lists every rank that is not equal; of lines for people there is a limit.
 #pragma once
 
 #include <string>

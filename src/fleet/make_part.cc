@@ -1,3 +1,15 @@
+// A rank is judged as if it were a whole run: its own logs of both sides, and nobody else's.
+//
+//   rank 5   its log of a and its log of b     compare_runs() -> verdict -> RankPart
+//   rank 6   two processes in a, one in b      place 0 is compared, place 1 stays open
+//
+// One rank is in memory at a time, so a part of any number of ranks needs as much as its largest
+// one.
+//
+// Counterexample: what only several ranks together show, as a value that one gave and another got.
+// merge_parts.h tells that from the parts.
+//
+// The cost: for each rank that of compare_runs(); the names of all logs are listed once.
 #include "fleet/make_part.h"
 
 #include <algorithm>
@@ -21,6 +33,7 @@ struct RankLogs {
 using RankPlace = std::pair<int32_t, uint32_t>;
 
 // By rank and place, as the files' names say.
+// The k-th log of a rank in one run stands beside the k-th of the other, in the order of names.
 std::map<RankPlace, RankLogs> rank_logs(const std::vector<std::string>& a,
                                         const std::vector<std::string>& b) {
   std::map<RankPlace, RankLogs> all;
@@ -36,6 +49,7 @@ std::map<RankPlace, RankLogs> rank_logs(const std::vector<std::string>& a,
 }
 
 // The numbers of the collectives that were done before an event, by group.
+// Finer than steps: ranks of one group agree on these numbers, and no clock is needed.
 std::map<std::string, uint32_t> passed_before(const ProcessLog& log, uint32_t event) {
   std::map<std::string, uint32_t> passed;
   for (uint32_t e = 0; e < event; ++e) {
@@ -66,6 +80,7 @@ RankFinding finding_of(const JudgedRuns& compared, const Pivot& pivot) {
   finding.passed = passed_before(*event.log, event.index);
   if (communicates(at) && seen.comparable && seen.a && seen.b) {
     finding.received =
+        // Equal in all that it gave, other in what it got.
         compare_events(*seen.a.log, *seen.a.event, *seen.b.log, *seen.b.event) == Equality::outputs;
     finding.group = event.log->text(at.group);
     finding.sequence = at.sequence;
@@ -105,6 +120,7 @@ llvm::Expected<RankPart> rank_part(const std::string& dir_a, const std::string& 
   }
   const Verdict& verdict = judged->found.verdict;
   const ProcessLog& log = judged->a->processes[0];
+  // Of several ranks the first reason is told.
   if (!judged->settings.refused.empty() && refused.empty())
     refused = words(*judged->a, *judged->b, verdict.why);
   part.pairs = judged->found.alignment.pairs;
@@ -172,6 +188,8 @@ llvm::Expected<Part> make_part(const std::string& dir_a, const std::string& dir_
   if (b.empty()) return make_error(error);
   const std::map<RankPlace, RankLogs> all = rank_logs(a, b);
   const uint64_t count = all.size();
+  // Neighbours, and stretches that differ by one rank at most: 10 ranks in 4 parts are 2, 3, 2 and
+  // 3.
   const uint64_t first = count * (number - 1) / of, end = count * number / of;
   Part part;
   part.a = dir_a, part.b = dir_b;

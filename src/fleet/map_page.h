@@ -5,6 +5,7 @@
 
 namespace opguard::map_page {
 
+// Texts of the program itself: they live as long as it does.
 std::string_view html();
 std::string_view css();
 std::string_view js();

@@ -27,8 +27,11 @@ enum class RankState : uint8_t {
 
 // An operator of one rank, as both runs name it.
 struct RankFinding {
+  // `kind`: of the pivot, "value", "input". `name`: the operator, "torch.matmul". `why`: the
+  // reasons in words.
   std::string kind, boundary, name, file, phase, why;
   uint32_t line = 0;
+  // As of the event (record/event.h).
   uint32_t step = 0, micro_batch = 0, occurrence = 0;
   // A collective gave it what differs, where all it gave to the collective is equal.
   bool received = false;

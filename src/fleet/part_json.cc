@@ -6,6 +6,7 @@
 
 namespace opguard {
 
+// The first one is what an unknown word reads as: `open`, of which nothing can be told.
 NLOHMANN_JSON_SERIALIZE_ENUM(RankState, {{RankState::open, "open"},
                                          {RankState::equal, "equal"},
                                          {RankState::differs, "differs"}})
@@ -45,6 +46,7 @@ llvm::Expected<Part> read_part(const std::string& path) {
     json.at("parts").get_to(part.parts);
     json.at("refused").get_to(part.refused);
     json.at("ranks").get_to(part.ranks);
+    // A part beyond their number is of another comparison, or damaged.
     for (const uint32_t number : part.parts)
       if (number < 1 || number > part.of)
         return make_error(path + ": part " + std::to_string(number) + " of " +

@@ -1,3 +1,16 @@
+// Rows against rules, by patterns: what a row's asked columns hold decides everything but a range.
+//
+//   views_[parameter]   rules ask columns 0, 1, 3: a row of 35 cells is a key of 3
+//   key {0, 0, 1}       verdict: asked {rule 4, rule 9}, breaks {rule 9}
+//   the next such row   one look-up; rule 9 is broken once more
+//
+// `asked` is not counted up rule by rule for each row. A verdict counts its rows, and settle() or
+// rows_of_rules() adds them up.
+//
+// Counterexample: rules with a range. The number is no part of the key, so it is compared for each
+// row.
+//
+// The cost: a row is one hash of its key. A pattern that is new asks all rules of its view once.
 #include "invariants/check_rows.h"
 
 #include <algorithm>
@@ -11,6 +24,7 @@ namespace {
 
 constexpr size_t kMostNames = 8;
 
+// When a row was, as far as ranks can be compared: `order` is of one host's clock.
 auto when_of(const BrokenRow& row) { return std::tuple(row.step, row.order); }
 
 }  // namespace
@@ -22,6 +36,7 @@ RowChecker::RowChecker(std::span<const Invariant> rules, std::span<const RuleVie
   for (size_t r = 0; r < rules.size(); ++r) {
     const int v = view_number(views, rules[r].view);
     if (v < 0 || !rules[r].muted.empty() || !unknown_in(rules[r], views).empty()) continue;
+    // With `texts` that may grow: no row has come, so no cell has the rule's values.
     OfRule of{r, compile_rule(rules[r], views[v], texts)};
     for (const CompiledTest& test : of.compiled.when)
       columns[v].insert(static_cast<uint32_t>(test.column));
@@ -34,9 +49,11 @@ RowChecker::RowChecker(std::span<const Invariant> rules, std::span<const RuleVie
   }
 }
 
+// The reference holds until the next call: a new pattern moves the vector, and settle() empties it.
 RowChecker::PatternVerdict& RowChecker::verdict(OfView& view, std::span<const uint32_t> cells) {
   key_.clear();
   for (uint32_t column : view.columns) key_.push_back(cells[column]);
+  // A program whose cells are all different would fill the memory. What is forgotten is found anew.
   if (view.index.size() >= kMostKept || view.entries >= kMostEntries) settle(view);
   const uint32_t number = view.index.number(key_);
   if (number < view.verdicts.size()) return view.verdicts[number];
@@ -77,6 +94,8 @@ void RowChecker::add(const ViewRow& row) {
   }
 }
 
+// `first` is the earliest row, whichever came first. Rank 0 may have been fed up to step 5 before
+// rank 1's step 3.
 void RowChecker::break_rule(size_t rule, const ViewRow& row) {
   BrokenRule& broken = broken_[rule];
   const bool first = broken.times++ == 0;
@@ -94,6 +113,7 @@ void RowChecker::break_rule(size_t rule, const ViewRow& row) {
       remember(std::string(row.name));
     return;
   }
+  // An earlier row takes the place; the one that stood there is one of the others.
   const std::string before = broken.first.name;
   broken.first = {row.step,
                   row.rank,
@@ -116,6 +136,7 @@ std::vector<BrokenRule> RowChecker::broken() const {
   return found;
 }
 
+// In the order in which they were broken. What a rule breaks later is in broken() alone.
 std::vector<BrokenRule> RowChecker::take_new() {
   std::vector<BrokenRule> found;
   for (; taken_ < order_.size(); ++taken_) found.push_back(broken_[order_[taken_]]);

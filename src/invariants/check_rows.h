@@ -35,6 +35,7 @@ struct BrokenRow {
 struct BrokenRule {
   const Invariant* rule = nullptr;
   BrokenRow first{};  // by step and order: ranks come in turns
+  // Rows that broke it.
   uint64_t times = 0;
   std::vector<std::string> others{};  // names of further rows, at most kMostNames
 };
@@ -55,7 +56,9 @@ class RowChecker : public RowSink {
   size_t applied() const;
   // How many rows a rule was asked of, by its position.
   std::vector<uint64_t> rows_of_rules() const;
+  // Rows that came, of views without rules too.
   uint64_t rows() const { return rows_; }
+  // The number of the last step that a row had, and one.
   uint32_t steps() const { return steps_; }
 
  private:
@@ -85,6 +88,7 @@ class RowChecker : public RowSink {
   std::vector<OfView> views_;
   std::vector<uint64_t> asked_;     // rows, by rule
   std::vector<BrokenRule> broken_;  // by rule
+  // Positions of rules, as they were broken; up to taken_ they were handed out.
   std::vector<size_t> order_;
   size_t taken_ = 0;
   std::vector<uint32_t> key_;

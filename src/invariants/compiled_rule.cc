@@ -1,3 +1,12 @@
+// Texts of a rule become numbers once, so that a row is compared without looking at texts.
+//
+//   dtype is float32         column 12, values {5}
+//   dtype is float8          no text is "float8": values {}, and no cell meets it
+//   dtype is not float8      values {}, negated: each known cell meets it
+//
+// Counterexample: texts that grow while rows come. A value that was not there when the rule was
+// compiled gets a number later, and the rule would not know it. So RowChecker compiles with texts
+// that may grow.
 #include "invariants/compiled_rule.h"
 
 #include <algorithm>
@@ -6,6 +15,8 @@ namespace opguard {
 
 namespace {
 
+// `number`: a text -> its number, kNone for none. The rule's view and columns were looked at before
+// (unknown_in()).
 template <typename Number>
 CompiledRule compiled(const Invariant& rule, const RuleView& view, Number number) {
   auto test_of = [&](const CellTest& test) {

@@ -30,6 +30,7 @@ struct CompiledRule {
   bool applies(std::span<const uint32_t> cells) const {
     return meets(cells) && (ranged || cells[then.column] != kUnknown);
   }
+  // Of a rule with a range the row's number decides, which stands beside the cells.
   bool breaks(std::span<const uint32_t> cells) const {
     return !ranged && applies(cells) && !then.meets(cells);
   }

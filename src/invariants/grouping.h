@@ -21,8 +21,8 @@ namespace opguard {
 using BrokenGroup = std::vector<BrokenRule>;
 
 // By severity of the head, then by step, then by how directly it says what is wrong. Rules of one
-// group break within a step of each other. They share a name, a module or a place, or the one
-// follows from the other. A note joins a group, and ties none together.
+// group break within a step of each other. They share a name, a module, a place or a relation, or
+// the one follows from the other. A note joins a group, and ties none together.
 std::vector<BrokenGroup> group_broken(std::vector<BrokenRule> broken);
 
 }  // namespace opguard

@@ -1,3 +1,12 @@
+// How a rule is called, in digits and in words, and what its evidence is worth.
+//
+//   rule     view sequence, call=clip_grad, ever:scaler.scale=yes: since_step:scaler.unscale=yes
+//   words    "every call of the library, where call is clip_grad and scaler.scale was ever called:
+//            scaler.unscale was called since the last step"
+//   id       of a text that has the conditions in alphabetical order, whatever a file's order
+//
+// Counterexample: the id is not of `says`, `tier`, `severity` or `evidence`. A rule that is muted
+// by its id stays muted when it is learned again from more runs.
 #include "invariants/invariant.h"
 
 #include <algorithm>
@@ -12,6 +21,8 @@ namespace opguard {
 
 namespace {
 
+// "dtype=bfloat16 or float32", values in order. Ids are made of it and stand in people's files: it
+// must not change.
 std::string test_key(const CellTest& test) {
   CellTest sorted = test;
   std::sort(sorted.values.begin(), sorted.values.end());
@@ -33,6 +44,8 @@ std::string call_words(std::string_view column, bool was) {
   return "";
 }
 
+//   held is yes        "held"               held is no, held is not yes    "not held"
+//   dtype in a, b, c   "dtype is a, b or c"
 std::string test_words(const CellTest& test) {
   std::string name = test.column;
   std::replace(name.begin(), name.end(), '_', ' ');
@@ -79,6 +92,7 @@ std::string invariant_id(const Invariant& invariant) {
     text += test_key(invariant.then);
   }
   char id[24];
+  // The upper 48 of 64 bits. %.17g above keeps every double apart.
   std::snprintf(id, sizeof id, "%012llx",
                 static_cast<unsigned long long>(llvm::xxh3_64bits(text) >> 16));
   return id;
@@ -108,9 +122,13 @@ double risk_95(uint32_t programs, uint32_t broken) {
   if (programs <= broken) return 1.0;
   if (broken == 0) return 1.0 - std::pow(0.05, 1.0 / programs);
   // The chance of so few falls as the risk grows.
+  //   risk_95(10, 1) = 0.394: at a higher risk "at most 1 of 10" has a chance below 5 %
+  //
+  // Sixty halvings are more than a double can tell apart. Each costs a term for each breaker.
   double low = 0, high = 1;
   for (int i = 0; i < 60; ++i) {
     const double risk = (low + high) / 2;
+    // The chance that exactly k of them break it, from that of k - 1.
     double term = std::pow(1 - risk, programs), sum = term;
     for (uint32_t k = 1; k <= broken; ++k) {
       term *= risk / (1 - risk) * (programs - k + 1) / k;

@@ -36,6 +36,7 @@ const char* severity_name(InvariantSeverity severity);
 
 // What a rule rests on.
 struct RuleEvidence {
+  // That keep it; of a written rule, that have a row of it.
   uint32_t programs = 0, runs = 0;
   uint64_t rows = 0;
   uint64_t against = 0;   // rows with another value outside its conditions
@@ -48,7 +49,9 @@ struct RuleEvidence {
 struct Invariant {
   std::string id{};    // of view, conditions and conclusion: the same everywhere
   std::string says{};  // a sentence
+  // By name, since files outlive numbers.
   std::string view{};
+  // All of them must be met; none: every row.
   std::vector<CellTest> when{};
   CellTest then{};
   // Instead of `then`: the row's number lies within.

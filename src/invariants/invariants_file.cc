@@ -1,3 +1,16 @@
+// Rules from JSON and to JSON, for people and for programs.
+//
+//   read      {"view": "parameter", "then": {"column": "has_grad", "is": true}}
+//   rule      id, sentence and relation are made from it; tier structural, severity warning
+//   written   with all fields, those of `evidence` too, in an order that is always the same
+//
+// What a person may get wrong is a fault at its line: an unknown field, an unknown severity, a rule
+// that stands twice.
+//
+// Counterexample: a view or column that is not known here is no fault. Another version of the tool
+// may know it.
+//
+// The cost: the whole text and its values are held, and at most kMostInvariants rules.
 #include "invariants/invariants_file.h"
 
 #include <algorithm>
@@ -15,6 +28,8 @@ namespace {
 using Kind = JsonValue::Kind;
 using OrderedJson = nlohmann::ordered_json;
 
+// A name that is not there leaves `out` as it was. False, and a fault, where it is there and means
+// nothing.
 template <typename Enum>
 bool read_name(JsonText& in, const JsonValue& object, const char* key,
                const std::vector<std::pair<const char*, Enum>>& names, Enum& out) {
@@ -40,6 +55,9 @@ bool read_cell(JsonText& in, const JsonValue& value, std::vector<std::string>& c
   return !in.failed();
 }
 
+//   {"column": "dtype", "in": ["float32", "bfloat16"]}
+//
+// Of "in" and of "not" the value may be a list, of "is" never.
 bool read_test(JsonText& in, const JsonValue& value, CellTest& test) {
   if (value.kind != Kind::object) {
     in.fault(value, "expected an object with a column and its value");
@@ -74,6 +92,7 @@ bool read_range(JsonText& in, const JsonValue& range, Invariant& rule) {
   if (range.kind != Kind::array || range.items.size() != 2 || !is_number(range.items[0]) ||
       !is_number(range.items[1]))
     in.fault(range, "a range is two numbers");
+  // Asked in this way a NaN is refused too. Of an integer `real` is set as well.
   else if (!(range.items[0].real <= range.items[1].real))
     in.fault(range, "a range ends below its begin");
   else
@@ -104,6 +123,7 @@ class InvariantsReader {
   }
 
  private:
+  // For people: nothing is decided by it, so a form that is not known is stepped over.
   void read_made(const JsonValue& made) {
     if (made.find("tool")) in_.read(made, "tool", file_.tool);
     const JsonValue* programs = made.find("programs");
@@ -157,6 +177,8 @@ class InvariantsReader {
         !read_name(in_, value, "severity", severities, rule.severity))
       return false;
     if (const JsonValue* evidence = value.find("evidence")) read_evidence(*evidence, rule);
+    // What is given is not used; keep() makes it. Two that are equal are a slip of who copied a
+    // rule.
     if (const JsonValue* id = value.find("id")) {
       std::string given;
       in_.read(value, "id", given);
@@ -183,6 +205,8 @@ class InvariantsReader {
     if (const std::string unknown = unknown_in(rule, views_); !unknown.empty()) {
       file_.notes.push_back("a rule was left out: unknown " + unknown +
                             (rule.says.empty() ? "" : " (" + rule.says + ")"));
+      // The piece of text that it was read from, since a rule does not keep what is not known here.
+      // As one line of ASCII: merging sorts such texts.
       file_.unread.push_back(
           OrderedJson::parse(text_.substr(at.begin, at.end - at.begin)).dump(-1, ' ', true));
       return true;
@@ -194,6 +218,7 @@ class InvariantsReader {
     else
       rule.relation = "range";
     if (rule.says.empty()) rule.says = invariant_words(rule, *view);
+    // Reports put a sentence into a line of their own, without a full stop.
     while (rule.says.ends_with('.')) rule.says.pop_back();
     if (!ids_.insert(rule.id).second) {
       in_.fault(at, "the same rule twice: " + rule.id);
@@ -210,6 +235,7 @@ class InvariantsReader {
   std::set<std::string> ids_, given_ids_;
 };
 
+// One value is written as "is" or "not", several as a list: what read_test() reads.
 OrderedJson test_json(const CellTest& test) {
   OrderedJson json = {{"column", test.column}};
   const bool one = test.values.size() == 1;
@@ -260,6 +286,7 @@ std::string format_invariants(const InvariantsFile& file) {
   }
   for (const std::string& rule : file.unread)
     json["invariants"].push_back(OrderedJson::parse(rule));
+  // Names of a program may be no UTF-8: they are replaced, and nothing is thrown.
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

@@ -24,6 +24,7 @@ inline constexpr size_t kMostInvariants = 100'000;
 struct InvariantsFile {
   std::string tool{};  // that made it, "opguard 0.1.0"; "" of one that a person wrote
   std::vector<std::pair<std::string, uint32_t>> programs{};  // name, runs
+  // In the order of the file; none twice, by id.
   std::vector<Invariant> invariants{};
   std::vector<std::string> notes{};   // rules that were left out, a sentence each
   std::vector<std::string> unread{};  // these rules, as JSON: they are written again

@@ -1,4 +1,14 @@
 // invariants/literal_sets.h: sets of patterns as bits, and the conditions that pick them.
+//
+//   patterns        0: held=yes has_grad=yes   1: held=no has_grad=no   2: held=yes has_grad=no
+//   held=yes        bits 101     has_grad=yes   bits 001
+//   held=yes and not has_grad=yes               bits 100: pattern 2, a counterexample
+//
+// Bit i stands for pattern i of one VotedPatterns. Counterexample: sets of two views, or of
+// different sizes, must not be combined. Nothing checks it, and the words of the shorter one end
+// too early.
+//
+// The cost: a word for 64 patterns; every operation goes over the words once.
 #pragma once
 
 #include <bit>
@@ -12,6 +22,7 @@ class PatternSet {
  public:
   explicit PatternSet(size_t size = 0, bool all = false)
       : words_((size + 63) / 64, all ? ~0ull : 0) {
+    // No bit stands behind the last pattern, so that empty() and without() are right.
     if (all && size % 64) words_.back() = (1ull << size % 64) - 1;
   }
   void insert(size_t i) { words_[i / 64] |= 1ull << i % 64; }
@@ -40,6 +51,7 @@ class PatternSet {
     return false;
   }
   template <typename Each>
+  // The positions of its members, ascending. `word &= word - 1` takes the lowest one out.
   void each(Each do_with) const {
     for (size_t w = 0; w < words_.size(); ++w)
       for (uint64_t word = words_[w]; word; word &= word - 1)

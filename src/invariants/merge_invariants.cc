@@ -1,4 +1,15 @@
 // Files of rules as values: put together, muted, looked up.
+//
+//   a   has_grad, 9 programs, muted "not ours"      b   has_grad, 14 programs
+//   merged   has_grad, 14 programs, muted "not ours"
+//
+// Merging is a maximum by an order in which all fields take part. So files can be merged in any
+// order and in any groups.
+//
+// Counterexample: evidence is not added up. The files may rest on the same programs, and a program
+// would have two votes.
+//
+// The cost: rules of both in a map by view and id.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -27,9 +38,12 @@ auto words_order(const Invariant& rule) {
 // The same rule of two files.
 Invariant merged_rule(const Invariant& a, const Invariant& b) {
   Invariant merged = words_order(a) < words_order(b) ? b : a;
+  // On its own: a person's rule keeps its words and takes the better evidence.
   merged.evidence = std::max(a.evidence, b.evidence, [](const auto& x, const auto& y) {
     return evidence_order(x) < evidence_order(y);
   });
+  // "" is the smallest, so whoever mutes it has muted it. Of two reasons the later one by letters
+  // stays.
   merged.muted = std::max(a.muted, b.muted);
   return merged;
 }
@@ -48,6 +62,7 @@ InvariantsFile merge_invariants(const InvariantsFile& a, const InvariantsFile& b
   std::map<std::string, uint32_t> programs;
   std::map<std::pair<std::string, std::string>, Invariant> rules;
   for (const InvariantsFile* file : {&a, &b}) {
+    // Of one name the runs are not added either: they may be the same.
     for (const auto& [name, runs] : file->programs) programs[name] = std::max(programs[name], runs);
     for (const Invariant& rule : file->invariants) {
       auto [at, fresh] = rules.try_emplace({rule.view, rule.id}, rule);

@@ -1,3 +1,18 @@
+// From conditions that are safe to rules: which conclusions are tried, and which of what is found
+// is kept.
+//
+//   view parameter   each value of each column that may be concluded: has_grad=yes, has_grad=no
+//   view sequence    the same, once for each name of a call, which is its anchor
+//   each of them     ConditionSearch::all(), then decision_list(), then a rule for each of these
+//
+// Both values of a column are tried. "not changed" of a frozen layer is as good a rule as "changed"
+// of a trained one.
+//
+// Counterexample: no rule is made of a view whose anchor holds names, where there are several
+// programs. A rule of the function generate() says nothing of a program that has none.
+//
+// The cost: conclusions times anchors times the search (safe_conditions.h). A view is read from its
+// patterns once.
 #include "invariants/mine.h"
 
 #include <algorithm>
@@ -12,9 +27,11 @@ namespace opguard {
 
 namespace {
 
+// A run that breaks fewer is not named: by chance a good run breaks one.
 constexpr uint32_t kSuspectRules = 5;
 
-// What is concluded, and the anchor that it is concluded for.
+// What is concluded, and the anchor that it is concluded for: since_last:step=yes, for
+// call=backward.
 struct Conclusion {
   ColumnValue then;
   std::optional<ColumnValue> anchor;
@@ -37,7 +54,8 @@ std::vector<Conclusion> conclusions_of(const ConditionSearch& search, const Rule
   return found;
 }
 
-// Voters that break it and nowhere keep it.
+// Voters that break it and nowhere keep it. A program may do both in different rows; it is counted
+// once then, as one that keeps it.
 uint32_t breaking_alone(const SafeConditions& safe) {
   return static_cast<uint32_t>(std::ranges::count_if(safe.breaking, [&](uint32_t voter) {
     return !std::ranges::binary_search(safe.voters, voter);
@@ -59,12 +77,14 @@ Invariant rule_of(const SafeConditions& safe, ColumnValue then, const RuleView& 
                    .rows = safe.rows,
                    .against = safe.against,
                    .breaking = static_cast<uint32_t>(safe.breaking.size()),
+                   // One that breaks it was no reason to make it.
                    .held_out = safe.held_out + breaking_alone(safe)};
   rule.id = invariant_id(rule);
   rule.says = invariant_words(rule, view);
   return rule;
 }
 
+// All voters that it is about.
 uint32_t voters_with_breaking(const SafeConditions& safe) {
   return static_cast<uint32_t>(safe.voters.size()) + breaking_alone(safe);
 }
@@ -80,6 +100,8 @@ class ViewMiner {
                               options.one_program)),
         search_(voted_, texts) {}
 
+  // Rules that nobody breaks; behind them, conclusion by conclusion, those that one of ten or more
+  // breaks.
   void mine(std::vector<Invariant>& rules) const {
     if (voted_.patterns.empty()) return;
     for (const Conclusion& conclusion : conclusions_of(search_, view_, options_.one_program)) {
@@ -92,6 +114,7 @@ class ViewMiner {
 
  private:
   // A rule is of two runs at least where there are two, of two programs at least always.
+  // Of one run alone everything it keeps is a rule, by chance too: infer.cc warns of that.
   SearchLimits limits() const {
     SearchLimits limits{.most_literals = options_.most_literals};
     if (options_.one_program)
@@ -105,6 +128,7 @@ class ViewMiner {
   void add(const SafeConditions& safe, ColumnValue then, std::vector<Invariant>& rules) const {
     Invariant rule = rule_of(safe, then, view_, texts_);
     rule.tier = options_.one_program ? InvariantTier::program : InvariantTier::general;
+    // infer.cc looks once more, by how many programs keep it.
     rule.severity = InvariantSeverity::warning;
     if (options_.one_program) {
       rule.evidence.programs = 1;
@@ -113,10 +137,12 @@ class ViewMiner {
     rules.push_back(std::move(rule));
   }
 
+  // One condition at most: with more of them almost any single program can be told apart.
   void add_usual(const Conclusion& conclusion, std::vector<Invariant>& rules) const {
     const SearchLimits limits{
         .least_voters = kUsualPrograms - 1, .most_literals = 1, .most_breaking = 1};
     std::vector<SafeConditions> found = search_.all(conclusion.then, conclusion.anchor, limits);
+    // The search also gives what nobody breaks; that is a rule already.
     std::erase_if(found, [&](const SafeConditions& safe) {
       return safe.breaking.size() != 1 || voters_with_breaking(safe) < kUsualPrograms ||
              safe.rows < options_.min_rows;
@@ -156,6 +182,8 @@ std::vector<SuspectRun> suspect_runs(const PatternTable& table, const CellTexts&
       for (const RunRows& run : pattern.runs) program_of[run.run] = run.program;
   for (const auto& [run, program] : program_of) ++runs_of[program];
   // How many runs a rule has to be about.
+  // Of six runs of three programs: three runs. Of 25 runs where this one is its program's only one:
+  // twelve.
   auto least_runs = [&](uint32_t run) {
     return std::max<size_t>(3, runs_of[program_of[run]] > 1 ? 3 : program_of.size() / 2);
   };

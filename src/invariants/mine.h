@@ -24,9 +24,11 @@ namespace opguard {
 
 struct MiningOptions {
   uint32_t min_programs = 3;  // of rules for all programs; 2 where fewer have such rows
+  // A rule of fewer rows is none, whoever keeps it.
   uint32_t min_rows = 2;
   // All runs are of one program: its names may be used, and nothing else is found.
   bool one_program = false;
+  // Conditions of a rule, besides the anchor's.
   size_t most_literals = 3;
 };
 
@@ -39,6 +41,7 @@ std::vector<Invariant> mine(const PatternTable& table, const CellTexts& texts,
 // Runs that break rules which all others keep, with how many: those of at least five. Of a program
 // with one run alone only rules count that half of all runs meet: a program may be unusual.
 struct SuspectRun {
+  // `rules`: how many it breaks alone. Of a column and several conditions they are one.
   uint32_t program = 0, run = 0, rules = 0;
 };
 std::vector<SuspectRun> suspect_runs(const PatternTable& table, const CellTexts& texts,

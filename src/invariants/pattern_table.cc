@@ -1,3 +1,11 @@
+// Counting, and merging of tables that were filled on several threads.
+//
+//   table of log 1   text 7 is "Linear"     pattern {0, 1, 7}: 40 rows of run 0
+//   table of log 2   text 4 is "Linear"     pattern {0, 1, 4}: 40 rows of run 1
+//   merged           cells as words, then by the numbers of `into`: one pattern of 80 rows
+//
+// The cost of a merge: a look-up by text for each cell of each pattern. Rows are not looked at
+// again.
 #include "invariants/pattern_table.h"
 
 #include <algorithm>
@@ -11,6 +19,10 @@ constexpr double kBucketsOfOctave = 8;
 
 }  // namespace
 
+//   3.0   log2 is 1.58, times 8 is 12.7: bucket 12, which reaches from 2.83 to 3.08
+//
+// Only the bucket is kept of a number, besides the least and the most of all. So a tally of a long
+// run is small.
 void NumberTally::add(double number) {
   if (!(number > 0) || std::isinf(number)) {
     ++outside;
@@ -28,6 +40,7 @@ void NumberTally::merge(const NumberTally& other, std::optional<uint32_t> progra
   }
   for (const auto& [bucket, rows] : other.buckets) buckets[bucket] += rows;
   outside += other.outside;
+  // One table a log is filled as "program 0": the caller knows better which it is.
   if (program)
     programs.insert(*program);
   else
@@ -53,7 +66,8 @@ Pattern& PatternTable::pattern(Table& table, std::span<const uint32_t> cells) {
 
 void PatternTable::count(Pattern& pattern, const RunRows& seen) {
   pattern.rows += seen.rows;
-  // Mostly the run that was counted last.
+  // Mostly the run that was counted last. Rows of a run come together, so the search from the end
+  // is short.
   for (size_t i = pattern.runs.size(); i-- > 0;)
     if (pattern.runs[i].run == seen.run && pattern.runs[i].program == seen.program) {
       pattern.runs[i].rows += seen.rows;
@@ -66,6 +80,8 @@ void PatternTable::add(const ViewRow& row) {
   Table& table = tables_[row.view];
   ++rows_;
   count(pattern(table, row.cells), {program_, run_, 1});
+  // NaN: the row has no number. A loss that is NaN counts so as well; the column `finite` tells of
+  // it.
   if (std::isnan(row.number)) return;
   const int anchor = views_[row.view].anchor;
   NumberTally& tally = table.numbers[anchor < 0 ? kUnknown : row.cells[anchor]];

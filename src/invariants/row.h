@@ -23,6 +23,7 @@ namespace opguard {
 class CellTexts {
  public:
   CellTexts();
+  // It gets one where it has none.
   uint32_t number(std::string_view text);
   uint32_t find(std::string_view text) const;  // kNone: no cell has it
   const std::string& text(uint32_t number) const { return texts_[number]; }
@@ -34,6 +35,7 @@ class CellTexts {
     size_t operator()(std::string_view t) const { return std::hash<std::string_view>{}(t); }
   };
   std::vector<std::string> texts_;
+  // A text is held twice, here and in texts_. A look-up by string_view makes no string.
   std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> numbers_;
 };
 
@@ -41,6 +43,7 @@ inline constexpr uint32_t kCellYes = 0, kCellNo = 1;
 inline constexpr uint32_t kUnknown = kNone;  // a cell nobody can fill
 
 struct ViewRow {
+  // The texts and the cells are of whoever makes the row, and are gone when add() returns.
   uint16_t view = 0;
   uint32_t step = 0;                  // optimizer steps that had ended before
   int32_t rank = -1;                  // -1: of all ranks

@@ -22,6 +22,7 @@
 namespace opguard {
 
 struct SearchLimits {
+  // A voter is a program, or a run where all runs are of one program (VoteOf).
   uint32_t least_voters = 3;   // that keep it
   uint32_t least_against = 2;  // voters whose counterexamples need a condition
   size_t most_literals = 3;    // besides the anchor's
@@ -39,7 +40,8 @@ struct SafeConditions {
   uint64_t rows = 0, against = 0;
   std::vector<uint32_t> voters, runs;  // of `keeps`
   std::vector<uint32_t> breaking;      // voters
-  // Voters without whose rows it would have been found as well, and that keep it.
+  // Voters that keep it, and without whose rows its conditions would be needed all the same. The
+  // rule was not made from any one of these: it foretold them.
   uint32_t held_out = 0;
 };
 
@@ -50,6 +52,8 @@ class ConditionSearch {
   // Of a column, by their texts.
   std::vector<uint32_t> values(size_t column) const;
   // All minimal safe conditions, in the order of columns and texts.
+  // Under each set the conclusion holds; none contains another. `then` and the anchor's column are
+  // never among the conditions that were searched.
   std::vector<SafeConditions> all(ColumnValue then, std::optional<ColumnValue> anchor,
                                   const SearchLimits& limits) const;
 

@@ -1,3 +1,15 @@
+// Rules against the patterns of good runs: each rule once over the patterns of its view.
+//
+//   rule      held=yes: has_grad=yes
+//   rows      42 of 21 programs keep it, 3 of program 4 break it
+//             7 of program 5 have held=no and has_grad=no
+//   evidence  21 programs, 45 rows, 7 against, 1 breaking; GoodBreaker{id, 4, 3}
+//   severity  as written: one of 21 is no more than one of 20. A second breaker, and it is a note.
+//
+// `against` counts rows outside the conditions with another value: they are why the conditions
+// stand there.
+//
+// The cost: rules times patterns; a rule that is broken is gone through twice.
 #include "invariants/score_rules.h"
 
 #include <algorithm>
@@ -12,6 +24,8 @@ namespace {
 
 constexpr uint32_t kOneOf = 20;  // programs may break a rule that is an error
 
+// Is each test of `few` implied by one of `many`? "dtype in float32, bfloat16" is by "dtype is
+// float32". A negated one is implied by nothing here, which only keeps a rule too many.
 bool is_subset(const std::vector<CellTest>& few, const std::vector<CellTest>& many) {
   return std::ranges::all_of(few, [&](const CellTest& test) {
     return std::ranges::any_of(many, [&](const CellTest& other) {
@@ -36,8 +50,10 @@ RuleEvidence evidence_of(const Invariant& rule, const PatternTable& table, const
                          std::span<const RuleView> views, std::vector<uint32_t>* breaking) {
   RuleEvidence evidence;
   const int v = view_number(views, rule.view);
+  // Of a range nothing is counted: patterns have no numbers.
   if (v < 0 || rule.between || !unknown_in(rule, views).empty()) return evidence;
   const CompiledRule compiled = compile_rule(rule, views[v], texts);
+  // Of no use where the view has none, so -1 is asked for first.
   const auto anchor = static_cast<size_t>(views[v].anchor);
   std::set<uint32_t> programs, runs, broken;
   for (const Pattern& pattern : table.patterns(v)) {
@@ -58,6 +74,7 @@ RuleEvidence evidence_of(const Invariant& rule, const PatternTable& table, const
       if (breaks) broken.insert(run.program);
     }
   }
+  // A written rule was made from none of them: all are held out.
   evidence.programs = evidence.held_out = static_cast<uint32_t>(programs.size());
   evidence.runs = static_cast<uint32_t>(runs.size());
   evidence.breaking = static_cast<uint32_t>(broken.size());
@@ -65,6 +82,7 @@ RuleEvidence evidence_of(const Invariant& rule, const PatternTable& table, const
   return evidence;
 }
 
+// Rules come back in their order, all of them, also those that no row meets.
 ScoredRules score_rules(std::vector<Invariant> written, const PatternTable& table,
                         const CellTexts& texts, std::span<const RuleView> views) {
   ScoredRules scored;
@@ -87,6 +105,8 @@ ScoredRules score_rules(std::vector<Invariant> written, const PatternTable& tabl
   return scored;
 }
 
+// A written rule that scoring made a note does not hide a found one: says_more() compares the
+// severities.
 std::vector<Invariant> join_rules(std::vector<Invariant> written,
                                   const std::vector<Invariant>& found) {
   const size_t count = written.size();

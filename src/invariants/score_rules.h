@@ -21,6 +21,7 @@ namespace opguard {
 struct GoodBreaker {
   std::string id;  // the rule's
   uint32_t program = 0;
+  // That break it, not all of the program's.
   uint64_t rows = 0;
 };
 

@@ -27,7 +27,8 @@ struct ViewColumn {
   // Columns that say nearly the same: none is a condition for another of its family. "" for none.
   std::string_view family = {};
   // What kind of invariant it is: rank_equal, coverage, contain, dtype, sequence, distinct, output,
-  // checkpoint, argument, shape, alias, mode, finite, range.
+  // checkpoint, argument, shape, alias, mode, finite, range, told. Findings are grouped by it
+  // (grouping.cc).
   std::string_view relation = {};
 };
 

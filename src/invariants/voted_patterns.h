@@ -17,12 +17,14 @@ enum class VoteOf : uint8_t { program, run };
 
 struct VotedPattern {
   std::vector<uint32_t> cells;
+  // Of all runs together.
   uint64_t rows = 0;
   std::vector<uint32_t> voters, runs;  // ascending
 };
 
 struct VotedPatterns {
   const RuleView* view = nullptr;
+  // In the order of the table's. A PatternSet's bit i is the i-th of these.
   std::vector<VotedPattern> patterns;
   uint32_t voters = 0;  // that have a row
 };

@@ -36,6 +36,7 @@ using Kind = JsonValue::Kind;
 // Deeper than any file of ours; keeps a hostile one from exhausting the stack.
 constexpr size_t kMaxDepth = 64;
 
+// As a complaint puts it: "'line' must be a whole number".
 const char* kind_name(Kind kind) {
   switch (kind) {
     case Kind::null:
@@ -144,6 +145,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     auto end = static_cast<uint32_t>(taken_);
     return {end - length, end};
   }
+  // Back over what is no part of a number: the byte behind it, and blanks at the end of the text.
   Range number_range() const {
     auto end = static_cast<uint32_t>(taken_);
     while (end > 0 && !in_number(text_[end - 1])) --end;
@@ -222,6 +224,7 @@ const JsonValue* JsonValue::find(std::string_view key) const {
 JsonText::JsonText(std::string path, std::string text, Diagnostics& diags)
     : path_(std::move(path)), text_(std::move(text)), diags_(diags) {}
 
+// Only the first fault of a file is told: what follows may be a consequence.
 void JsonText::fault_at(uint32_t byte, uint32_t end, const std::string& message,
                         const std::string& hint) {
   if (failed_) return;
@@ -263,6 +266,7 @@ bool JsonText::parse(JsonValue& root) {
   Builder builder(text_, taken, root);
   if (nlohmann::json::sax_parse(first, last, &builder)) return true;
   std::string reason = short_reason(builder.error);
+  // A copy that was interrupted is the likeliest fault, and is told as such.
   bool cut = reason.find("unexpected end of input") != std::string::npos ||
              builder.error_byte + 1 > text_.size();
   auto byte = static_cast<uint32_t>(std::min(builder.error_byte, text_.size()));
@@ -293,6 +297,7 @@ void JsonText::only(const JsonValue& object, const std::vector<std::string>& kno
     const JsonValue& key = object.members[i].first;
     if (std::find(known.begin(), known.end(), key.string) == known.end())
       return fault(key, "unknown field '" + key.string + "'", nearest(key.string, known));
+    // find() would take the first of two fields of one name, and a person may have meant the other.
     for (size_t k = 0; k < i; ++k)
       if (object.members[k].first.string == key.string)
         return fault(key, "field '" + key.string + "' is given twice");
@@ -306,6 +311,7 @@ const JsonValue* JsonText::member(const JsonValue& object, const char* key, Kind
     fault(object, std::string("missing field '") + key + "'");
     return nullptr;
   }
+  // A whole number is a number: `1` for 1.0.
   bool fits = value->kind == kind || (kind == Kind::real && value->kind == Kind::integer);
   if (fits) return value;
   fault(*value, std::string("'") + key + "' must be " + kind_name(kind));
@@ -324,6 +330,7 @@ void JsonText::read(const JsonValue& object, const char* key, double& out) {
   if (const JsonValue* value = member(object, key, Kind::real)) out = value->real;
 }
 
+// All numbers of files come through here: a cast that wraps would make 2^32 + 1 a line 1.
 int64_t JsonText::number(const JsonValue& value, const std::string& name, int64_t low,
                          int64_t high) {
   if (failed_) return low;
@@ -331,6 +338,7 @@ int64_t JsonText::number(const JsonValue& value, const std::string& name, int64_
     fault(value, "'" + name + "' must be a whole number");
     return low;
   }
+  // Kept apart from negative ones: as int64_t they would look like these.
   bool huge =
       !value.negative && value.integer > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   auto n = static_cast<int64_t>(value.integer);
@@ -355,6 +363,7 @@ void JsonText::read(const JsonValue& object, const char* key, uint64_t& out) {
     out = static_cast<uint64_t>(number(*value, key, 0, std::numeric_limits<int64_t>::max()));
 }
 
+// Adds to `out`; up to the first item that is no string.
 void JsonText::read_strings(const JsonValue& array, std::vector<std::string>& out) {
   for (const JsonValue& item : array.items) {
     if (item.kind != Kind::string) return fault(item, "must be a string");
@@ -375,6 +384,7 @@ void JsonText::read(const JsonValue& object, const char* key,
         static_cast<uint64_t>(number(count, name.string, 0, std::numeric_limits<int64_t>::max()));
 }
 
+// The text as it is, whatever its bytes; parse() complains of what is no JSON.
 bool read_file(const std::string& path, std::string& text, std::string& error) {
   std::error_code none;
   if (std::filesystem::is_directory(path, none)) {

@@ -29,6 +29,7 @@ struct JsonValue {
   std::vector<JsonValue> items;     // array
   std::vector<JsonMember> members;  // object
 
+  // The first member of that name; nullptr: none, or no object.
   const JsonValue* find(std::string_view key) const;
 };
 

@@ -33,6 +33,7 @@ std::optional<Form> form_of(const std::string& name) {
   return std::nullopt;
 }
 
+// `call` after a fault: nobody looks at it then.
 Form read_form(JsonText& json, const JsonValue& value) {
   std::vector<std::string> names;
   for (Form form : kForms) names.push_back(form_name(form));
@@ -46,6 +47,7 @@ Form read_form(JsonText& json, const JsonValue& value) {
   return Form::call;
 }
 
+// All fields but those that are asked for with find() must be there.
 Boundary read_boundary(JsonText& json, const JsonValue& value) {
   Boundary b;
   if (value.kind != Kind::object) {
@@ -92,6 +94,7 @@ Boundary read_boundary(JsonText& json, const JsonValue& value) {
         json.fault(tag, "a tag must be [\"name\", weight]");
         break;
       }
+      // A weight may be written as `1`: of integers `real` is set too.
       b.tags.push_back({tag.items[0].string, tag.items[1].real});
     }
   json.read(value, "activities", b.activities);
@@ -157,6 +160,7 @@ void read_elsewhere(JsonText& json, const JsonValue& value, std::vector<uint32_t
       uint32_t key = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), key, 16);
       const bool last = rest.size() == 8;
+      // Ascending over all lines, since who reads the plan looks keys up by halving.
       if (word.size() < 8 || error != std::errc() || end != word.data() + 8 ||
           (!last && (rest.size() < 9 || rest[8] != ' ')) || (!keys.empty() && key <= keys.back()))
         return json.fault(value.items[k], "a line must be keys of 8 hexadecimal digits, ascending");
@@ -242,6 +246,7 @@ Plan read_plan_values(JsonText& json, const JsonValue& root) {
 
 }  // namespace
 
+// What runs while modules are imported belongs to no step.
 uint64_t Plan::activities() const {
   uint64_t sum = 0;
   for (const auto& [name, phase] : coverage)
@@ -256,11 +261,14 @@ uint64_t Plan::attributed() const {
   return sum;
 }
 
+// "" of most: `og("id", f)`; ".writes", ".step", ".micro_batch": `og.step("id", f)`. A mark goes
+// first.
 std::string probe_variant(const Boundary& boundary) {
   if (!boundary.mark.empty()) return "." + boundary.mark;
   return boundary.writes.empty() ? "" : ".writes";
 }
 
+// The error names the plan; `diags` says what is wrong, and where.
 llvm::Expected<Plan> read_plan(const std::string& path, Diagnostics& diags) {
   std::string text, error;
   if (!read_file(path, text, error)) return make_error(error);
@@ -277,6 +285,7 @@ llvm::Error write_plan(const Plan& plan, const std::string& path) {
   return write_file(path, plan_text(plan));
 }
 
+// For people: names are shown(), since a plan may come from elsewhere.
 std::string dump(const Plan& plan) {
   std::ostringstream out;
   out << "plan version " << plan.version << " opguard " << shown(plan.opguard) << " python "

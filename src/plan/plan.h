@@ -24,6 +24,7 @@ inline constexpr int kPlanVersion = 2;
 
 struct Tag {
   std::string name;  // "callee:torch.softmax", "scope:Attention.forward", "next:matmul"
+  // How much it counts where the matcher looks for the boundary in another tree.
   double weight = 0;
   bool operator==(const Tag&) const = default;
 };

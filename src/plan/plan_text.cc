@@ -1,3 +1,19 @@
+// The writer's fields in the order of docs/formats/plan-format.md. What plan.cc reads must be the
+// same list.
+//
+//   {"opguard_plan": 2, ...
+//   "boundaries": [
+//    {"id": "rope.mul:q7k2", "form": "binary", ...},
+//    {"id": "rope.add:a1b2", "form": "binary", ...}
+//   ],
+//
+// Fields that most boundaries have empty (kernels, writes, mark and others) are left out there. All
+// others always stand.
+//
+// Counterexample: text that is no UTF-8. It is replaced, so a plan that is read again may differ in
+// it from the one that was written.
+//
+// The cost: the whole text is made in memory, then written.
 #include "plan/plan_text.h"
 
 #include <cstdio>
@@ -82,6 +98,7 @@ std::vector<Json> context_json(const Plan& plan) {
   std::vector<Json> scopes;
   const Site* last = nullptr;
   for (const Site& s : plan.context) {
+    // Sites come by scope: a new scope begins where one of the three differs.
     if (!last ||
         std::tie(last->package, last->file, last->scope) != std::tie(s.package, s.file, s.scope))
       scopes.push_back(
@@ -95,6 +112,8 @@ std::vector<Json> context_json(const Plan& plan) {
   return scopes;
 }
 
+// "0a1c22e9 3f2a9c01 77aa0e12": sixteen keys a line, so a key more changes the lines behind it
+// alone.
 std::vector<std::string> elsewhere_lines(const Plan& plan) {
   constexpr size_t kOfALine = 16;
   std::vector<std::string> lines;
@@ -112,6 +131,7 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// One item a line, the brackets on lines of their own.
 template <typename Items, typename ToJson>
 void write_lines(std::ostream& out, const char* key, const Items& items, ToJson to_json) {
   out << ",\n\"" << key << "\": [";

@@ -48,6 +48,7 @@ void read_place(JsonText& json, const JsonValue& value, TracedUse& use) {
   json.read(value, "end_line", use.end_line);
   json.read(value, "end_column", use.end_column);
   json.read(value, "opcode", use.opcode);
+  // Only of traces up to Python 3.11.
   if (value.find("of")) {
     json.read(value, "nth", use.nth);
     json.read(value, "of", use.of);
@@ -76,6 +77,7 @@ TracedCall read_call(JsonText& json, const JsonValue& value) {
   return call;
 }
 
+// What is only there where it says something is asked for with find().
 TracedUse read_use(JsonText& json, const JsonValue& value) {
   TracedUse use;
   if (value.kind != Kind::object) {
@@ -202,10 +204,14 @@ void merge_devices(Trace& into, const Trace& from) {
   add_counts(into.accumulated_kernels, from.accumulated_kernels);
 }
 
+// `at`: where each place's use stands in `into`. The types of arguments stay those of the first
+// trace.
 void merge(Trace& into, Trace from, std::map<Place, size_t>& at) {
   into.steps = std::max(into.steps, from.steps);
   into.newest = std::max(into.newest, from.newest);
   into.ended = into.ended || from.ended;
+  // One process that died makes the whole incomplete; one that saw all there is says that tracing
+  // ended.
   into.complete = into.complete && from.complete;
   into.activities += from.activities;
   into.foreign += from.foreign;
@@ -294,11 +300,14 @@ llvm::Expected<Trace> read_traces(const std::string& dir) {
   for (Trace& trace : traces) merge(merged, std::move(trace), at);
   std::sort(merged.files.begin(), merged.files.end());
   merged.files.erase(std::unique(merged.files.begin(), merged.files.end()), merged.files.end());
+  // By first execution. Two processes count for themselves, so of one number the lower rank's comes
+  // first.
   std::stable_sort(merged.uses.begin(), merged.uses.end(),
                    [](const TracedUse& a, const TracedUse& b) { return a.order < b.order; });
   return merged;
 }
 
+// A line a use, for people and for tests.
 std::string dump(const Trace& trace) {
   std::ostringstream out;
   out << "trace python " << shown(trace.python) << " torch " << shown(trace.torch) << " rank "

@@ -28,6 +28,8 @@ fs::path last_folder(const fs::path& folder) {
   }
 }
 
+// By words, not by parsing: a file with a fault that speaks of us is to be complained of, and
+// another one is not ours.
 bool speaks_of_us(const fs::path& path) {
   if (!is_file(path)) return false;
   std::ifstream file(path, std::ios::binary);
@@ -42,6 +44,7 @@ bool speaks_of_us(const fs::path& path) {
 std::optional<FoundFile> find_settings_file(const std::string& folder) {
   std::error_code error;
   const fs::path start = fs::absolute(folder, error).lexically_normal();
+  // The last one that is looked into.
   const fs::path last = last_folder(start);
   for (fs::path at = start;; at = at.parent_path()) {
     const bool project = speaks_of_us(at / kProjectFile);

@@ -7,6 +7,12 @@
 // The search goes from the working folder up to the repository's root, and no further. Outside a
 // repository it is the working folder alone: a file that a stranger put into /tmp names no program
 // that we start.
+//
+// Counterexample: two files are never merged. The nearest one counts, whatever the ones above it
+// say.
+//
+// The cost: up to two files looked for in each folder; a pyproject.toml is read to see whether it
+// speaks of us.
 #pragma once
 
 #include <optional>

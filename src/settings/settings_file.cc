@@ -1,3 +1,15 @@
+// Values as a command line would have them, each with its place, so that one reader of options
+// serves both.
+//
+//   steps = 20           {"20"}, a number, value at 1:9
+//   with = ["timm"]      {"timm"}, a list
+//   steps = 1.5          other, of type "floating-point": who reads the key complains of it
+//
+// Tables are read two deep: [diff], [certify.resume]. What lies deeper stays a value of kind
+// `table`.
+//
+// Counterexample: a fault in the TOML itself. The first one ends the reading, as no place behind it
+// can be trusted.
 #include "settings/settings_file.h"
 
 #include <algorithm>
@@ -32,6 +44,8 @@ std::string type_name(const toml::node& node) {
   return text.str();
 }
 
+// A list holds strings alone; of another one the place and the type are those of the first item
+// that is none.
 void put_value(const toml::node& node, Setting& setting) {
   setting.type = type_name(node);
   if (const auto* flag = node.as_boolean()) {
@@ -98,6 +112,7 @@ void read_table(const toml::table& table, SettingsFile& file) {
             [](const SettingTable& a, const SettingTable& b) { return a.at < b.at; });
 }
 
+// As a user would type it: "../pyproject.toml".
 std::string name_from_here(const fs::path& path) {
   std::error_code error;
   const fs::path name = path.lexically_relative(fs::current_path(error));

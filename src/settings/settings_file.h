@@ -38,7 +38,8 @@ struct Setting {
   SettingKind kind = SettingKind::other;
   std::vector<std::string> values;  // as a command line has them: "true", "20"
   SettingPlace key_at, value_at;
-  std::string type;  // TOML's word for what `other` is, or what a list holds: "float"
+  // toml++'s word for what `other` is, "floating-point", or "list with integer".
+  std::string type;
 };
 
 // A command's table, or one in it, also an empty one.

@@ -25,6 +25,7 @@ std::string digest_of(std::string_view bytes) {
          llvm::utohexstr(hash.low64, /*LowerCase=*/true, kHexDigits / 2);
 }
 
+// A large file is mapped and not copied (MemoryBuffer).
 llvm::Expected<std::string> digest_of_file(const std::string& path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
@@ -40,6 +41,8 @@ llvm::Expected<std::vector<FileDigest>> manifest_of(const std::string& folder,
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     std::error_code none;
+    // A link counts as what it leads to; folders and pipes are left out, so an empty folder changes
+    // no id.
     if (!it->is_regular_file(none)) continue;
     FileDigest file;
     file.name = it->path().lexically_relative(folder).generic_string();
@@ -69,6 +72,7 @@ llvm::Expected<std::vector<FileDigest>> parse_manifest(const std::string& text) 
   for (size_t line = 1; !rest.empty(); ++line) {
     const auto [first, after] = rest.split('\n');
     rest = after;
+    // At the first two blanks alone: a name may hold some.
     const auto [digest, sized] = first.split(' ');
     const auto [bytes, name] = sized.split(' ');
     FileDigest file{name.str(), 0, digest.str()};

@@ -1,3 +1,13 @@
+// Everything is told by the folders: no index can contradict them. A change is one rename or one
+// file written whole.
+//
+//   add     manifest written, new-x1y2z3 renamed to its digest, names/good written
+//   killed  before the rename: new-x1y2z3 goes after a day; behind it: a run without a name
+//
+// Counterexample: two processes that add the same bytes. The second finds the folder there, removes
+// its own and writes the name.
+//
+// The cost: list() looks at the size of every file; find() reads every byte of the run.
 #include "store/run_store.h"
 
 #include <sys/stat.h>
@@ -184,6 +194,7 @@ llvm::Expected<StoredRun> RunStore::find(const std::string& name) const {
   for (const StoredRun& run : *runs) {
     const bool named = std::find(run.names.begin(), run.names.end(), name) != run.names.end();
     const bool by_id = name.size() >= kFewestDigits && run.id.starts_with(name);
+    // A name goes before an id that begins so.
     if (named) {
       found = &run;
       break;
@@ -239,6 +250,7 @@ llvm::Expected<Collected> RunStore::collect(const StoreLimits& limits, bool dry)
   std::sort(nameless.begin(), nameless.end(), [](const StoredRun* a, const StoredRun* b) {
     return a->used_s != b->used_s ? a->used_s < b->used_s : a->id < b->id;
   });
+  // An old run goes in any case; the others until what is left fits, the longest unused first.
   for (const StoredRun* run : nameless) {
     const bool old = limits.age_s > 0 && uint64_t(now - run->used_s) > limits.age_s;
     const bool large = limits.bytes > 0 && collected.bytes > limits.bytes;

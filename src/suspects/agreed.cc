@@ -1,3 +1,16 @@
+// Which events stand in which statements, and whether each of them left what the other run has.
+//
+//   b:14  y = torch.unsqueeze(x.permute(2, 0, 1), 0)
+//         events permute and unsqueeze, both paired and equal; two calls in the text, both seen
+//         the statement agrees
+//
+// Three things make a statement not agree. One of its events differs. A call in it has no event
+// that stands for it. No event of it left a tensor.
+//
+// Counterexample: a hunk's `def` line of a function that one program alone has. Its statements are
+// asked, and not the function as one.
+//
+// The cost: beside the passes over events a look at each statement for each boundary of the log.
 #include "suspects/agreed.h"
 
 #include <algorithm>
@@ -44,6 +57,7 @@ class Measurer {
   }
 
  private:
+  // The pair of processes in which the candidate stands. Other ranks may have gone on further.
   bool is_of(const ProcessPair& both) const {
     return own_[0].process >= 0 ? own_[0].process == both.a : own_[1].process == both.b;
   }
@@ -65,7 +79,9 @@ class Measurer {
           end[side] = std::max(end[side], side == 0 ? pair.a : pair.b);
     }
     for (const Pair& pair : both.pairs) {
+      // What a rule hides counts as equal.
       const bool agrees = pair.equality == Equality::equal || pair.equality == Equality::hidden;
+      // One of the two before the candidate is enough: the order may be another on the other side.
       if (pair.a <= end[0] || pair.b <= end[1]) {
         tell(0, log(0, both), pair.a, agrees && same_graph(both, pair));
         tell(1, log(1, both), pair.b, agrees && same_graph(both, pair));
@@ -89,6 +105,7 @@ class Measurer {
     std::set<Key> wanted;
     each_left(own, alone,
               [&](uint32_t, const Slot& slot) { wanted.emplace(slot.value.h, slot.value.m); });
+    // Among all that the other run has, read or left, whoever made it.
     std::set<Key> found;
     for (uint64_t s = 0; s < other.slots.size() && found.size() < wanted.size(); ++s) {
       const Slot slot = other.slots[s];
@@ -103,6 +120,7 @@ class Measurer {
     for (uint32_t event : alone) {
       const auto at = known.find(event);
       tell(side, own, event,
+           // A candidate that one run alone has never agrees.
            event != own_[side].event && at != known.end() && at->second && !cuts(own, event));
     }
   }
@@ -116,6 +134,8 @@ class Measurer {
     }
   }
 
+  // Was given what wants a gradient, and what it leaves has none: `x.detach()` leaves the same
+  // bytes.
   static bool cuts(const ProcessLog& log, uint32_t index) {
     const Event event = log.events[index];
     if (!tells_gradients(event) || (event.flags & kInGraph)) return false;
@@ -150,6 +170,8 @@ class Measurer {
                                     [](const Slot& slot) { return slot.kind != SlotKind::in; });
     for (size_t i : at->statements) {
       Statement& statement = statements_[side][i];
+      // Each of its events has a say, over all steps. That it was measured takes one that left a
+      // tensor.
       statement.agrees &= agrees;
       if (!leaves) continue;
       statement.measured = true;
@@ -183,6 +205,7 @@ class Measurer {
         statements_[side].push_back({h, span, calls_in(in, i, span)});
       }
     }
+    // A log's boundaries are texts in `locations`, and numbers of strings in events.
     std::unordered_map<std::string_view, uint32_t> numbers;
     for (uint32_t i = 0; i < log.strings.size(); ++i) numbers[log.strings[i]] = i;
     for (const auto& [boundary, location] : log.locations) {

@@ -1,3 +1,12 @@
+// One pass over the identifiers of a file: what stands above a name in the tree tells what it is.
+//
+//   self.up = nn.Linear(8, width)     up is an attribute, made; nn and width are variables
+//                                     Linear is neither: its object is not `self`
+//
+// Occurrences lie in the order of the text, so those of some lines are found by halving.
+//
+// Counterexample: no scopes are told apart. `x` in two functions is one name here; who asks gives
+// the lines of one.
 #include "suspects/bindings.h"
 
 #include <algorithm>
@@ -5,6 +14,7 @@
 namespace opguard {
 namespace {
 
+// `x, y` on the left of `=`: the names lie deeper.
 bool is_pattern(Kind kind) {
   return kind == Kind::pattern_list || kind == Kind::tuple_pattern || kind == Kind::list_pattern ||
          kind == Kind::list_splat_pattern;
@@ -47,6 +57,7 @@ bool is_parameter(Node name) {
     return above.parent().kind() == Kind::parameters;
   }
   while (above && above.kind() != Kind::parameters) {
+    // A name in an annotation or in a default value is read, and no parameter.
     if (above.kind() == Kind::type || is_statement(above) || above.kind() == Kind::call)
       return false;
     at = above;
@@ -83,6 +94,7 @@ Bindings::Bindings(const CodeFile& file) : source_(file.source) {
     if (is_variable(name))
       variables_.push_back({items[i].start, items[i].end, file.text(i), !of_class && is_made(name),
                             !of_class && defined, is_parameter(name)});
+    // What a class body makes is an attribute of it, and a method is.
     if (of_class && (defined || is_made(name)))
       members_.push_back(
           {items[i].start, file.scopes[file.class_around(scope)].name, file.text(i), true});

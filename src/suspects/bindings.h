@@ -33,6 +33,7 @@ struct Variable {
 // An occurrence of an attribute of `self` or `cls`.
 struct Member {
   uint32_t start;
+  // `klass`: "" outside of any class.
   std::string_view klass, name;
   bool made;
 };

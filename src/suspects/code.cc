@@ -1,3 +1,5 @@
+// Scopes are found in one pass: items lie in the order of the text, and an item's `after` is where
+// it ends.
 #include "suspects/code.h"
 
 #include <algorithm>
@@ -26,6 +28,8 @@ Scope scope_of_definition(const CodeFile& file, uint32_t item, uint32_t parent) 
   return scope;
 }
 
+// `open` is a stack of bodies that have begun. A scope's number grows with its place, so inner ones
+// come after outer ones.
 void find_scopes(CodeFile& file) {
   const std::vector<TreeItem>& items = file.tree->items();
   file.scope_of.resize(items.size());
@@ -52,6 +56,7 @@ std::string_view CodeFile::text(uint32_t item) const {
   return std::string_view(source->text).substr(at.start, at.end - at.start);
 }
 
+// `end` is behind the last byte: an item that ends with its line does not reach into the next one.
 LineSpan CodeFile::lines(uint32_t item) const {
   const TreeItem& at = tree->items()[item];
   return {source->line_of(at.start), source->line_of(at.end > at.start ? at.end - 1 : at.end)};
@@ -84,6 +89,7 @@ std::optional<uint32_t> CodeFile::expression_at(uint32_t line, uint32_t column, 
         source->line_of(at.end) != end_line)
       continue;
     if (source->column_of(at.start) == column && source->column_of(at.end) == end_column &&
+        // The first is the outermost of these lines and columns: `f(x)` and not its callee.
         !is_statement(node(i)) && !found)
       found = i;
   }
@@ -147,6 +153,8 @@ bool annotates(const CodeFile& file, uint32_t item) {
   return !field;
 }
 
+//   x: int = 3  # three       x = 3 is code; `: int` and the comment are none
+//   """What it does."""       none, where it is a statement of its own
 bool is_code(const CodeFile& file, uint32_t item) {
   const std::vector<TreeItem>& items = file.tree->items();
   if (items[item].after != item + 1 || items[item].extra || items[item].kind == Kind::comment ||
@@ -166,6 +174,7 @@ bool is_code(const CodeFile& file, uint32_t item) {
 }
 
 std::string_view last_name(const CodeFile& file, Node node) {
+  // From the outside in: of a call its callee, of `a.b` the b.
   while (node) {
     switch (node.kind()) {
       case Kind::identifier:
@@ -187,6 +196,7 @@ std::string_view last_name(const CodeFile& file, Node node) {
 }
 
 std::string name_in_string(const CodeFile& file, Node node) {
+  // A text longer than that is a sentence and no name.
   constexpr size_t kMost = 60;
   if (node.kind() != Kind::string) return "";
   std::string_view text =

@@ -1,4 +1,18 @@
 // suspects/code.h: a side's sources as trees, with the functions and classes they hold.
+//
+//   file train.py    scopes   0 the module
+//                             1 class Net, lines 3-9
+//                             2 function forward of 1, lines 5-9
+//   x = self.up(x)   item 57, scope_of[57] = 2
+//
+// A tree is an array of items (parser/tree.h), so a place is a file's index and an item's. The
+// items of a node are those up to its `after`.
+//
+// Counterexample: a decorator and a default value stand in lines of a function, and the scope
+// around it runs them. scope_of tells who runs an item, scope_at() whose lines they are.
+//
+// The cost: all files of a program are parsed and held, on all cores. A look-up by line goes over
+// the file's scopes.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +63,8 @@ struct CodeFile {
   uint32_t class_around(uint32_t scope) const;
   // "Attention.forward", as in Site::scope.
   std::string path_of(uint32_t scope) const;
-  // The item of the innermost expression at this place; none where there is none.
+  // The item of the expression that has exactly these ends, of several the outermost; none where
+  // there is none.
   std::optional<uint32_t> expression_at(uint32_t line, uint32_t column, uint32_t end_line,
                                         uint32_t end_column) const;
   // The statement an item stands in.
@@ -63,6 +78,7 @@ class Code {
   // Every file is parsed, on all cores. `sources` must outlive it.
   explicit Code(const SourceSet& sources);
   const std::vector<CodeFile>& files() const { return files_; }
+  // The file with this absolute path; none: no source of this side.
   std::optional<uint32_t> find(const std::string& path) const;
 
  private:

@@ -1,3 +1,17 @@
+// An index by name of every statement that may give a value, of all files; a use is looked up in
+// it.
+//
+//   "lr"   name      lr = get_lr(it)              key    g['lr'] = lr
+//          keyword   SGD(p, lr=base_lr)           told   add_argument("--lr", default=1e-3)
+//
+// Of a variable the scopes around it decide, innermost first. Of an attribute or a key nothing is
+// known of its object, so all of that name count. Of `self` those of its class come first.
+//
+// Counterexample: types. `a.lr` and `b.lr` of two classes are one name here: too many ways rather
+// than too few.
+//
+// The cost: one pass over the items of each file; memory for each assignment, argument, parameter
+// and call of all sources.
 #include "suspects/definitions.h"
 
 #include <algorithm>
@@ -45,6 +59,7 @@ void Definitions::add(const std::string& name, Definition definition) {
   if (!name.empty()) by_name_[name].push_back(definition);
 }
 
+// Of `a, (b, self.c) = f()` each name, with all of `f()` as its value.
 void Definitions::add_targets(uint32_t file, const Node& target, uint32_t item, uint32_t value) {
   const CodeFile& code = code_.files()[file];
   const uint32_t scope = code.scope_of[item];
@@ -99,6 +114,8 @@ void Definitions::read(uint32_t file) {
         calls_[std::string(last_name(code, node.field(Field::function)))].push_back({file, i});
         for (const Node& argument : arguments) {
           if (argument.kind() == Kind::identifier || argument.kind() == Kind::attribute)
+            // A function that is handed over may be called with what stands beside it: partial(f,
+            // eps=1e-5).
             calls_[std::string(last_name(code, argument))].push_back({file, i});
           // A name beside other values: a declaration of an option, a read with a default.
           if (arguments.size() > 1)
@@ -145,8 +162,10 @@ void Definitions::add_arguments(const Definition& parameter, std::vector<Definit
     if (i == 0 && own && is_self(code.text(own.index()))) method = true;
     if (all[i].index() == parameter.item) position = i;
   }
+  // A caller does not give `self`.
   if (method && position > 0) --position;
   const Scope& above = code.scopes[function.parent];
+  // A constructor is called by its class's name.
   const bool made = function.name == "__init__" && above.kind == Scope::Kind::klass;
   const std::string& callee = made ? above.name : function.name;
   std::vector<Call> calls;
@@ -197,6 +216,7 @@ std::vector<Definition> Definitions::of(const NameUse& use) const {
         }
         if (d.kind == Of::name || d.kind == Of::function || d.kind == Of::field) found.push_back(d);
       }
+      // An inner name hides those further out.
       if (!found.empty() || scope == 0) break;
     }
     if (!found.empty()) return found;
@@ -265,6 +285,7 @@ std::vector<uint32_t> Definitions::decided_by(const Definition& definition) cons
         found.push_back(i);
     return found;
   }
+  // The conditions around it, up to its function: whether that was called is another question.
   for (uint32_t at = definition.item; at != 0; at = items[at].parent) {
     if (items[at].kind == Kind::function_definition) break;
     if (items[at].kind == Kind::if_statement || items[at].kind == Kind::while_statement ||

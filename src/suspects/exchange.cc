@@ -1,3 +1,18 @@
+// From changes to groups: what is left out, what goes together, how likely each group is.
+//
+//   exchange_parts       every change of the changed files, cut small
+//   leave out            the same code, definitions that b alone has
+//   undo_renames         a's text in b's names
+//   take_imports         import lines, which are had from both
+//   join_changes         groups
+//   likelihood           of the nearest suspect in it; an eighth where it was reworded or agrees
+//
+// Changes that are no suspects are cut too: a group may need the definition that nobody ran.
+//
+// Counterexample: a group of such changes alone. It is left out, as nothing says that it ran.
+//
+// The cost: the changed files are parsed once more; words of each part's function are collected for
+// each part.
 #include "suspects/exchange.h"
 
 #include <algorithm>
@@ -26,6 +41,7 @@ std::string text_around(const Code& code, const ExchangePart& part, int side) {
   return lines_of(*part.file[side], lines.first, lines.last - lines.first + 1);
 }
 
+// On one side at least: a deletion has no lines on the other.
 bool is_of(const ExchangePart& part, const Suspect& suspect) {
   if (suspect.whole || suspect.nearness == Nearness::unseen) return false;
   for (int side : {0, 1})
@@ -72,6 +88,7 @@ std::vector<LineSpan> added_definitions(const CodeFile& file, const LineSpan& li
   return found;
 }
 
+// Lines of comments and blanks between two definitions are no change.
 bool has_code(const SourceFile& file, uint32_t first, uint32_t count) {
   for (uint32_t line = first; line < first + count; ++line) {
     const std::string_view text = file.line_text(line);
@@ -127,6 +144,7 @@ Words taken_in(const std::string& text) {
 // What a text computes with, but for names of its own: `y = _helper(x)` and
 // `def _helper(v): return v * 2` have {y, x, *, 2}, as `y = x * 2`; `x.float()` has {x, float}.
 Words means_of(const std::string& text, const Words& there) {
+  // Moving a term into a helper brings these, and no other mathematics.
   static const Words kGlue = {"def", "return", "lambda", "self", "cls"};
   const Words taken = taken_in(text);
   Words means;
@@ -151,6 +169,7 @@ Words means_of(const std::string& text, const Words& there) {
   return means;
 }
 
+// Weights of a search: they decide how many runs it takes, and never what is proven.
 double likelihood_of(Nearness nearness) {
   switch (nearness) {
     case Nearness::statement:
@@ -190,6 +209,7 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
   std::map<size_t, Found> found;  // by a group's first part
   for (size_t i = 0; i < parts.size(); ++i) {
     size_t of = 0;
+    // The nearest suspect that it belongs to: they come in that order.
     while (of < suspects.size() && !is_of(parts[i], suspects[of])) ++of;
     parts[i].suspect = of < suspects.size();
     if (parts[i].suspect) parts[i].likelihood = likelihood_of(suspects[of].nearness);
@@ -217,6 +237,7 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
     // The order among equals: the nearer one first.
     made.likelihood *= 1 - 1e-3 * static_cast<double>(suspect);
     for (const auto& [of, part] : group.order) made.parts.push_back(parts[part]);
+    // Whichever group is exchanged in a file, its lines find their imports.
     for (const ExchangePart& lines : imports.parts)
       if (std::any_of(made.parts.begin(), made.parts.end(),
                       [&](const ExchangePart& part) { return part.file[1] == lines.file[1]; }))
@@ -233,6 +254,7 @@ std::vector<ExchangeGroup> exchange_groups(const ProgramTexts& texts,
   return groups;
 }
 
+// Parts do not overlap. What stands between two of them is b's, byte for byte.
 std::map<std::string, std::string> exchange_text(const std::vector<ExchangeGroup>& groups) {
   // By the lines they stand at; one without lines of b's before the one behind it.
   using Order = std::pair<uint32_t, uint32_t>;
@@ -241,6 +263,7 @@ std::map<std::string, std::string> exchange_text(const std::vector<ExchangeGroup
     for (const ExchangePart& part : parts)
       edits[part.file[1]][{part.first[1], part.first[0]}] = &part;
   };
+  // First, so that a group which asks for import lines themselves has the last word.
   for (const ExchangeGroup& group : groups) add(group.imports);
   for (const ExchangeGroup& group : groups) add(group.parts);
   std::map<std::string, std::string> out;

@@ -25,6 +25,7 @@ struct ExchangeFacts {
   std::map<const SourceFile*, std::vector<CallShape>> calls;
 };
 
+// Disjoint sets. The root is the smallest member, so a group is called by its first change.
 class Union {
  public:
   explicit Union(size_t count) : parent_(count) {
@@ -46,6 +47,7 @@ class Union {
 // that does not make the name has it from those that do.
 void join_by_names(const std::vector<ExchangePart>& changes, int side, const SharedImports& imports,
                    Union& groups) {
+  // Words of the other program's changed files: what it has itself it needs from no change.
   Words there;
   for (const ExchangePart& change : changes) there.merge(words_of(change.file[1 - side]->text));
   using Uses = std::map<const SourceFile*, std::vector<size_t>>;
@@ -64,8 +66,10 @@ void join_by_names(const std::vector<ExchangePart>& changes, int side, const Sha
   }
   for (const auto& [word, files] : uses)
     for (const auto& [file, all] : files) {
+      // Uses of one name in one file, whether or not it is made there.
       for (size_t i : all) groups.join(all.front(), i);
       const auto& made = makers[word];
+      // Helpers of one name in two files are two helpers.
       if (made.contains(file)) continue;
       for (const SourceFile* maker : made)
         for (size_t i : files.at(maker)) groups.join(all.front(), i);
@@ -121,6 +125,7 @@ void join_by_members(const ExchangeFacts& facts, int side, Union& groups) {
       if (member.made) made.insert(member.name);
     }
   }
+  // By the name alone: what one class makes its subclass uses.
   for (std::string_view name : made)
     for (size_t i : uses[name]) groups.join(uses[name].front(), i);
 }
@@ -139,6 +144,7 @@ void join_by_signatures(const ExchangeFacts& facts, int side, Union& groups) {
     of_files[{facts.changes[i].file[side], facts.changes[i].file[1 - side]}].push_back(i);
   for (const auto& [files, all] : of_files) {
     std::map<std::string_view, const Signature*> others;
+    // A function is the same in both programs where its path is: "Net.pairs".
     for (const Signature& other : facts.signatures.at(files.second)) others[other.path] = &other;
     for (const Signature& own : facts.signatures.at(files.first)) {
       const auto other = others.find(own.path);
@@ -158,6 +164,7 @@ void join_by_signatures(const ExchangeFacts& facts, int side, Union& groups) {
       for (size_t i : all) {
         if (!call.lines.meets(span_of(facts.changes[i], side))) continue;
         for (const Function& function : named->second)
+          // Of several functions of one name any may be meant.
           if (needs(call, *function.own, *function.other))
             for (size_t k : function.changes) groups.join(i, k);
       }
@@ -173,6 +180,7 @@ void join_moved(const std::vector<ExchangePart>& changes, Union& groups) {
     for (int side : {0, 1}) made[side] = made_in(text_of(changes[i], side));
     for (int side : {0, 1})
       for (const std::string& name : made[side])
+        // A line that makes the name on both sides is no move.
         if (!made[1 - side].contains(name)) makers[side][{changes[i].file[1], name}].push_back(i);
   }
   for (const auto& [name, there] : makers[1]) {
@@ -210,6 +218,7 @@ bool need_each_other(const ExchangePart& x, const ExchangePart& y) {
   if (of_one_side(x, 0) && of_one_side(y, 1)) return true;
   if (of_one_side(x, 1) && of_one_side(y, 0)) return true;
   auto gives = [](const ExchangePart& from, const ExchangePart& to) {
+    // A word that one change takes away and the other one brings.
     const Words lost = words_of(text_of(from, 0)), kept = words_of(text_of(from, 1));
     const Words had = words_of(text_of(to, 0)), gained = words_of(text_of(to, 1));
     return std::any_of(lost.begin(), lost.end(), [&](const std::string& word) {

@@ -1,4 +1,16 @@
 // suspects/exchange_joins.h: which changes cannot be taken back one without the other.
+//
+//   a  total = x + y       b  return x + y        with one of a's two lines alone the function
+//      return total                               fails: the two changes are one group
+//
+// A group is asked as one (exchange.h), so too large groups name the cause less exactly, and too
+// small ones fail.
+//
+// Counterexample: two changes that only together are the cause, and each runs alone. They stay
+// apart.
+//
+// The cost: words, variables and attributes of all changes, looked up by name; pairs of changes
+// within a statement.
 #pragma once
 
 #include <cstddef>

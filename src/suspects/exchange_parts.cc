@@ -1,3 +1,14 @@
+// Changes are cut by lines, without a tree: a part must also fit into the other program's lines.
+//
+//   cuts()         lines at which a statement begins, by brackets, strings and backslashes
+//   alike_lines()  of these the pairs that stand for one another: most words in common, in order
+//   add_parts()    a part from each pair to the next, and what lies between on both sides
+//
+// The pairs are found by a table over both sides' statements, as a longest common subsequence is,
+// with likeness as weight.
+//
+// Counterexample: brackets in a string or a comment are counted as any other. There are fewer cuts
+// then and larger parts, which can still be exchanged.
 #include "suspects/exchange_parts.h"
 
 #include <algorithm>
@@ -16,6 +27,7 @@ const SourceFile* file_of(const SourceSet& sources, const SourceText& text) {
   return file && file->path == text.path ? file : nullptr;
 }
 
+// In letters; of an empty line its whole length.
 size_t indent_of(std::string_view line) {
   return std::min(line.find_first_not_of(" \t"), line.size());
 }
@@ -28,6 +40,7 @@ std::vector<uint32_t> cuts(const SourceFile& file, uint32_t first, uint32_t coun
   for (uint32_t line = first; line < first + count; ++line) {
     const std::string_view text = file.line_text(line);
     if (text.find("\"\"\"") != std::string_view::npos || text.find("'''") != std::string_view::npos)
+      // A text over several lines: it is not cut at all.
       return {first};
     const bool goes_on = line > first && file.line_text(line - 1).ends_with('\\');
     if (open == 0 && !goes_on && indent_of(text) < text.size()) found.push_back(line);
@@ -52,6 +65,7 @@ std::vector<std::pair<uint32_t, uint32_t>> alike_lines(const SourceFile& a, cons
   constexpr double kAlike = 0.4;
   const auto of_a = cuts(a, change.first_a, change.count_a),
              of_b = cuts(b, change.first_b, change.count_b);
+  // A rewritten file: the whole change is one part.
   if (of_a.size() * of_b.size() > 1 << 16) return {};
   // best[i][k]: of the lines from i and k on.
   std::vector<std::vector<double>> best(of_a.size() + 1, std::vector<double>(of_b.size() + 1, 0)),
@@ -59,6 +73,7 @@ std::vector<std::pair<uint32_t, uint32_t>> alike_lines(const SourceFile& a, cons
   for (size_t i = of_a.size(); i-- > 0;)
     for (size_t k = of_b.size(); k-- > 0;) {
       const std::string_view x = a.line_text(of_a[i]), y = b.line_text(of_b[k]);
+      // Another indentation is another block: the lines do not stand for one another.
       const double alike = indent_of(x) == indent_of(y) ? likeness(x, y) : 0;
       like[i][k] = alike >= kAlike ? alike : 0;
       best[i][k] = std::max(
@@ -82,6 +97,7 @@ void add_parts(const SourceFile& a, const SourceFile& b, const LineChange& chang
                                              change.first_b + change.count_b};
   const auto of_a = cuts(a, change.first_a, change.count_a),
              of_b = cuts(b, change.first_b, change.count_b);
+  // Where the statement ends that begins at `line`: at the next cut.
   auto behind = [](const std::vector<uint32_t>& of, uint32_t line, uint32_t last) {
     const auto next = std::upper_bound(of.begin(), of.end(), line);
     return next == of.end() ? last : *next;
@@ -89,6 +105,7 @@ void add_parts(const SourceFile& a, const SourceFile& b, const LineChange& chang
   const auto alike = alike_lines(a, b, change);
   std::vector<std::pair<uint32_t, uint32_t>> at = {{change.first_a, change.first_b}};
   for (size_t i = 0; i < alike.size(); ++i) {
+    // What stands before the first pair, on one side or both, is a part too.
     if (alike[i] != at.back()) at.push_back(alike[i]);
     const auto& next = i + 1 < alike.size() ? alike[i + 1] : end;
     const std::pair<uint32_t, uint32_t> rest = {behind(of_a, alike[i].first, end.first),
@@ -135,6 +152,7 @@ std::vector<ExchangePart> exchange_parts(const ProgramTexts& texts,
   }
   for (const SourceFile& file : texts.sources[1].files)
     if (const SourceFile* other = texts.sources[0].find(file.package, file.name))
+      // A renamed file is known by its suspects; of one name it is the same file.
       pairs.try_emplace(&file, other);
   std::vector<ExchangePart> parts;
   for (const SourceFile& file : texts.sources[1].files)

@@ -1,5 +1,14 @@
 // suspects/exchange_parts.h: the lines in which two programs differ, cut as small as they can be
 // exchanged.
+//
+//   a  x = x.view(-1, 1)                    b  x = x.view(1, -1)               a part
+//      return full((x.size()[0], n))           y = full((x.size()[0], n))      another:
+//                                              return y                        one line for two
+//
+// Counterexample: one call over three lines, of which the second differs. It is no statement alone,
+// so the cut is around all three where they are changed.
+//
+// The cost of a change: the statements of one side times those of the other.
 #pragma once
 
 #include <cstdint>

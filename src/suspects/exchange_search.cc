@@ -17,6 +17,7 @@ ExchangeSearch::ExchangeSearch(std::vector<double> likelihood)
 std::vector<size_t> ExchangeSearch::next() const {
   if (left_.empty() || found() || stuck_) return {};
   if (!failed_.empty()) return rest(failed_);
+  // The last one is asked too, where no run was healed yet: the cause may be none of them.
   if (left_.size() == 1) return left_;
   double all = 0;
   for (size_t i : left_) all += likelihood_[i];
@@ -48,12 +49,15 @@ std::vector<size_t> ExchangeSearch::rest(const std::vector<size_t>& of) const {
   return others;
 }
 
+// `asked` may be any of left_, all of them as well: not only what next() gave.
 void ExchangeSearch::tell(const std::vector<size_t>& asked, bool healed) {
   failed_.clear();
   left_ = healed ? asked : rest(asked);
   healed_ |= healed;
 }
 
+//   {0, 1} failed            next() is {2, 3}: not healed there says that the cause is in {0, 1}
+//   {2, 3} failed as well    stuck: neither half runs without the other
 void ExchangeSearch::failed(const std::vector<size_t>& asked) {
   stuck_ = !failed_.empty() || rest(asked).empty();
   failed_ = asked;
@@ -70,6 +74,7 @@ std::vector<size_t> ExchangeSearch::healed() const {
 
 uint32_t ExchangeSearch::most_runs() const {
   // Each run halves what is left, and one must have been healed.
+  //   eight groups left: 3 runs, and one more until something was healed
   return static_cast<uint32_t>(std::bit_width(left_.empty() ? 0 : left_.size() - 1)) + !healed_;
 }
 

@@ -1,4 +1,16 @@
 // suspects/exchange_search.h: which of several changes is the cause, by runs that exchange some.
+//
+//   four groups, as likely      run {0, 1}: healed      run {0}: not healed      so 1 is the cause
+//   likelihood 16, 1, 1, 1      run {0}: healed, and found by one run
+//
+// Each run is made with some groups as in a. Healed: the cause is among them. Not healed: among the
+// rest.
+//
+// Counterexample: two causes. No half heals what both are needed for, and every answer is "not
+// healed". Then nothing is found; all groups in one run would tell.
+//
+// The cost: a run of the program for each question, most_runs() of them where the likelihoods are
+// equal.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,13 @@
+// A hunk is lines that differ and whose tokens do. Lines are compared first, since that is how git
+// tells it.
+//
+//   tokens of   x = f(1,     the same as of  x = f(1, 2)     # another layout
+//                 2)
+//   each with the nesting of the statement that it begins: `step()` in a loop 2, behind the loop 1
+//
+// Without nesting a line that left a loop would be the same tokens.
+//
+// The cost: of each changed stretch once over the items of its file.
 #include "suspects/hunks.h"
 
 #include <algorithm>
@@ -21,6 +31,8 @@ struct CodeLines {
   LineSpan lines;  // of the tokens, cut to those asked for
 };
 
+// 0 where the item begins no statement, else one more than the blocks around it. Several nodes
+// begin at one byte: any of them may be the statement.
 uint32_t nesting_of(const CodeFile& file, uint32_t item) {
   const std::vector<TreeItem>& items = file.tree->items();
   const uint32_t start = items[item].start;
@@ -39,6 +51,7 @@ CodeLines code_in(const CodeFile& file, uint32_t first, uint32_t count) {
   const uint32_t last = first + count - 1;
   const std::vector<TreeItem>& items = file.tree->items();
   for (uint32_t i = 0; i < items.size(); ++i) {
+    // Leaves alone: an item that ends where the next one begins has none inside.
     if (items[i].after != i + 1 || !is_code(file, i)) continue;
     const LineSpan at = file.lines(i);
     if (at.last < first || at.first > last) continue;
@@ -64,6 +77,7 @@ void add_changes(const CodeFile& a, const CodeFile& b, uint32_t pair, std::vecto
   for (const LineChange& change : changed_lines(a.source->text, b.source->text)) {
     const CodeLines in_a = code_in(a, change.first_a, change.count_a);
     const CodeLines in_b = code_in(b, change.first_b, change.count_b);
+    // Only the layout differs, or what is no code.
     if (in_a.tokens == in_b.tokens) continue;
     hunks.push_back({pair, {in_a.lines, in_b.lines}, false});
   }
@@ -91,6 +105,8 @@ std::vector<FilePair> pair_files(const Code& a, const Code& b,
     }
   std::vector<FilePair> all;
   for (const auto& [name, pair] : pairs) all.push_back(pair);
+  // What is left over on both sides: a file of b alone takes the file of a alone that it was called
+  // before.
   for (FilePair& of_b : all) {
     if (of_b.file[0] || !of_b.file[1]) continue;
     const auto known = renamed.find(b.files()[*of_b.file[1]].source->path);

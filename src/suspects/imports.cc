@@ -1,3 +1,12 @@
+// Which parts are import lines, and whether having both programs' lines changes what a name means.
+//
+//   a  from typing import Optional     b  from typing import Union     shared: both lines
+//   a  from m import f                 b  from n import f              shared, and asked as well
+//
+// Counterexample: a line within brackets whose last name has no comma behind it. Another program's
+// names put behind it would be no Python, so it stays a part.
+//
+// The cost: the items of both files for each part of imports.
 #include "suspects/imports.h"
 
 #include <algorithm>
@@ -31,6 +40,7 @@ void add_names(const CodeFile& file, const Node& statement, const LineSpan& line
     if (!at.meets(lines)) continue;
     const std::string whole = text(child);
     const size_t as = whole.rfind(" as ");
+    // `import numpy.linalg` makes `numpy`, `import numpy.linalg as la` makes `la`.
     std::string made = as == whole.npos ? whole : whole.substr(as + 4);
     if (from.empty() && as == whole.npos) made = made.substr(0, made.find('.'));
     names[made] = from + ":" + whole;
@@ -63,6 +73,7 @@ bool can_precede(const CodeFile& file, const LineSpan& lines) {
   for (uint32_t i = 0; i < items.size(); ++i) {
     if (!is_statement(file.node(i)) || !file.lines(i).meets(lines)) continue;
     const LineSpan at = file.lines(i);
+    // Whole: no statement reaches out of the lines. Inside: one begins before and ends behind them.
     whole &= lines.first <= at.first && at.last <= lines.last;
     inside |= at.first < lines.first && lines.last < at.last;
   }
@@ -105,9 +116,12 @@ SharedImports take_imports(const Code (&code)[2], std::vector<ExchangePart>& par
     for (int side : {0, 1}) {
       const Words elsewhere = names_of(*files[1 - side], span_of(part, 1 - side));
       for (const auto& [name, source] : *names[side]) {
+        // It is imported from what another change makes: they are exchanged together.
         if (made[side].contains(name)) return false;
         const auto same = names[1 - side]->find(name);
         other_source |=
+            // Of another source than the other program's line says, or than the name has elsewhere
+            // in its file.
             same != names[1 - side]->end() ? same->second != source : elsewhere.contains(name);
       }
     }
@@ -116,6 +130,7 @@ SharedImports take_imports(const Code (&code)[2], std::vector<ExchangePart>& par
         shared.names[side][part.file[side]].insert(name);
     shared.parts.push_back(part);
     shared.parts.back().given = text_of(part, 0) + text_of(part, 1);
+    // The last line of a name counts: in the shared lines b's, in the part that is asked a's.
     if (other_source) part.given = text_of(part, 1) + text_of(part, 0);
     return !other_source;
   });

@@ -1,3 +1,9 @@
+// Numbers are compared as values and counted, so a number that both texts have as often tells
+// nothing.
+//
+//   a  f(100, eps=1e-3)     b  f(256, eps=0.001)      100 went, 256 came; 1e-3 is 0.001
+//
+// Counterexample: `2 * 50` in one text. Nothing is worked out.
 #include "suspects/literals.h"
 
 #include <algorithm>
@@ -34,6 +40,8 @@ std::map<double, size_t> numbers_in(const std::string& text) {
     size_t end = i;
     for (; end < text.size(); ++end) {
       const char c = text[end];
+      // The sign within 1e-3. A hexadecimal number that ends in e takes one too many, and is then
+      // no number at all.
       const bool sign = (c == '-' || c == '+') && (text[end - (end > i)] | 0x20) == 'e';
       if (!is_word(c) && c != '.' && !sign) break;
       if (c != '_') number += c;
@@ -60,6 +68,7 @@ std::vector<Number> differing_sizes(const PivotView& both) {
     for (const Slot& slot : event.log->slots_of(*event.event))
       metas[side].try_emplace(event.log->text(slot.name), &event.log->metas[slot.meta]);
   }
+  // One batch size shows in many tensors: each two values are told once, under the first name.
   std::set<std::pair<int64_t, int64_t>> seen;
   for (const auto& [name, a] : metas[0]) {
     const auto at = metas[1].find(name);
@@ -75,6 +84,7 @@ std::vector<Number> differing_sizes(const PivotView& both) {
   return found;
 }
 
+// Signs are left out on both sides, since `-1` in a text is a sign and a 1.
 bool gives(const std::string& text_a, const std::string& text_b, const Number& number) {
   const auto a = value_of(number.value[0]), b = value_of(number.value[1]);
   if (!a || !b || *a == *b) return false;

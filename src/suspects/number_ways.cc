@@ -1,3 +1,14 @@
+// A number's ways back, in both runs' sources, b's first.
+//
+//   group0.lr: 0.0002 in a, 0.0 in b
+//   names      stand.uses(): the argument that carries it, or the key "lr"
+//   follow     trail.h, to at most kMostWays hunks
+//   none       literals.h: is there a hunk in which 0.0002 became 0.0?
+//
+// Counterexample: a way of nine statements beside one of one. It is likely of the same words by
+// chance, so its hunk counts as trail and is not shown.
+//
+// The cost: two searches (trail.h) for each number that differs, at most kMostNumbers.
 #include "suspects/number_ways.h"
 
 #include <algorithm>
@@ -25,6 +36,7 @@ std::map<std::string, std::string> items_of(const std::string& scalars) {
   return items;
 }
 
+// By name, in alphabetical order; one that a side lacks has "" there.
 std::vector<Number> differing_numbers(const PivotView& both) {
   std::vector<Number> numbers;
   if (!both.comparable) return numbers;
@@ -71,6 +83,7 @@ class Tracer {
   const EventView& event(int side) const { return side == 0 ? both_.a : both_.b; }
 
   void trace(Number& number) {
+    // Ways to what gave the number, of which nothing differs: told where no way leads to a change.
     std::vector<NumberWay> setters;
     for (int side : {1, 0}) {
       std::optional<TrailStep> argument;
@@ -162,6 +175,7 @@ class Tracer {
         found_.far.insert(*trail.hunk);
         continue;
       }
+      // A hunk or a settings file that another way has led to, of this number or another.
       const bool known =
           trail.hunk ? !found_.origins.try_emplace(*trail.hunk, found_.origins.size()).second
                      : !found_.texts.emplace(*trail.text, trail.line).second;

@@ -1,5 +1,9 @@
 // suspects/programs.h: the two programs of a verdict as every candidate sees them, and stretches of
 // their texts.
+//
+// Index 0 is program a, 1 is program b, everywhere. All is held by find_backgrounds() and refers to
+// it: nothing is copied for a candidate. Counterexample: what depends on the candidate (what ran
+// before it) is Stand's and Ran's.
 #pragma once
 
 #include "suspects/definitions.h"
@@ -14,6 +18,7 @@ struct Programs {
   const Code* code[2];
   const Definitions* definitions[2];
   const std::vector<FilePair>& pairs;
+  // All of them, whether they ran or not.
   const std::vector<Hunk>& hunks;
 };
 

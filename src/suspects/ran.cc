@@ -1,3 +1,15 @@
+// Scopes are reached from names, as a collector of garbage reaches objects from roots.
+//
+//   roots      every module's body, and each function in which an operator ran
+//   names      main() in the module, get_lr in main's body: both functions have run
+//   never      def never(it): nobody names it, so its lines did not run
+//
+// The log goes before names: where operators of the lines are known, whether one ran is the answer.
+//
+// Counterexample: `from m import f` names f and calls nothing. `from m import f as g` is followed,
+// since g's calls have no name that leads to f.
+//
+// The cost: once over the items of each scope that is reached, and over the events of each process.
 #include "suspects/ran.h"
 
 #include <algorithm>
@@ -19,6 +31,7 @@ bool has_outside_base(const Scope& klass, const std::unordered_set<std::string_v
   });
 }
 
+// These run without being named: `__init__`, `__len__`.
 bool is_special(std::string_view name) { return name.starts_with("__") && name.ends_with("__"); }
 
 }  // namespace
@@ -48,7 +61,7 @@ std::vector<const FunctionCall*> calls_to(const Run& run, const EventRef& event)
   return found;
 }
 
-// A call has begun before what runs in it.
+// A call has begun before what runs in it, and is no event of its own until it ends.
 void Ran::read_calls(const Code& code, const Run& run, const EventRef& until) {
   for (const FunctionCall* call : calls_to(run, until))
     if (const auto file = code.find(call->at.path))
@@ -69,6 +82,7 @@ void Ran::read_events(const Code& code, const Run& run, const EventRef& until) {
       const bool before = &log == &own ? i <= until.event || (event.begin <= until.event &&
                                                               event.thread == limit.thread)
                                        : event.step <= limit.step;
+      // Numbers of another process's events are not compared: it ran, and that is all.
       if (before) last[event.boundary] = &log == &own ? i + 1 : 1;
     }
     std::unordered_map<std::string_view, uint64_t> by_name;
@@ -105,6 +119,8 @@ void Ran::follow_names() {
       if (file.scopes[s].parent == at.scope && file.scopes[s].kind == Scope::Kind::klass)
         reach(at.file, s);
   };
+  // To name a class is to make one. Of its methods those run that Python calls, or all where a base
+  // from elsewhere may call any: nn.Module calls `forward`.
   auto reach_class = [&](const ScopeRef& at) {
     const CodeFile& file = files[at.file];
     const bool outside = has_outside_base(file.scopes[at.scope], classes);
@@ -144,6 +160,7 @@ void Ran::follow_names() {
       if ((above.kind() == Kind::function_definition || above.kind() == Kind::class_definition) &&
           above.field(Field::name) == file.node(i))
         continue;
+      // By the last name alone: of two functions `step` both are reached.
       const auto known = named.find(file.text(i));
       if (known == named.end()) continue;
       for (const ScopeRef& target : known->second) {
@@ -189,6 +206,8 @@ bool Ran::lines(uint32_t file, const LineSpan& lines) const {
       known = true;
       ran |= place.last > 0;
     }
+  // An operator in the lines itself decides, and then one in the branch around them. Only then
+  // whether the scope ran.
   if (known) return ran;
   if (const bool in_block = block_ran(file, lines, known); known) return in_block;
   for (uint32_t line = lines.first; line <= lines.last; ++line)

@@ -37,6 +37,7 @@ class Ran {
   uint64_t last_event(uint32_t file, const LineSpan& lines) const;
 
  private:
+  // Where a boundary of the log stands, or a call that has begun.
   struct Place {
     LineSpan lines;
     uint64_t last = 0;  // 0: it did not run until then

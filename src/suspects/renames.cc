@@ -1,3 +1,15 @@
+// A rename is voted for by lines: those that are alike, token by token, in everything but names.
+//
+//   a  hidden = self.norm(hidden)     b  h = self.norm(h)      hidden stands for h, twice
+//   a  hidden = hidden + bias         b  h = h                 fewer tokens: it says nothing
+//
+// One pair of names in a whole function, either way, is a rename. Two pairs with one name in common
+// are none.
+//
+// Counterexample: a name that the other function has as well. `x` for `y` where both have x and y
+// is an exchange of values.
+//
+// The cost: the tokens of each changed line, the variables of each function that holds changes.
 #include "suspects/renames.h"
 
 #include <algorithm>
@@ -15,6 +27,7 @@
 namespace opguard {
 namespace {
 
+// Words, and every other character by itself; blanks are left out.
 std::vector<std::string_view> tokens(std::string_view text) {
   std::vector<std::string_view> found;
   for (size_t i = 0; i < text.size();) {
@@ -31,6 +44,7 @@ std::vector<std::string_view> tokens(std::string_view text) {
 // A function of both programs that holds changes.
 struct Function {
   std::array<std::span<const Variable>, 2> variables;
+  // By side: all names of its variables, and those that the function itself gives a value.
   std::array<std::set<std::string_view>, 2> names, made;
 };
 
@@ -45,6 +59,7 @@ void add_pairs(const ExchangePart& part, const Function& function,
   std::set<std::pair<std::string, std::string>> found;
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i]) continue;
+    // Another attribute, number or function: the line differs in more than variables.
     if (!function.names[0].contains(a[i]) || !function.names[1].contains(b[i])) return;
     found.emplace(a[i], b[i]);
   }
@@ -75,6 +90,7 @@ std::string renamed(const ExchangePart& part, std::span<const Variable> variable
   size_t next = start;
   for (const Variable& variable : variables) {
     const auto at = renames.find(std::string(variable.name));
+    // Variables come in their order; those outside of the part are passed over.
     if (at == renames.end() || variable.start < next || variable.end > end) continue;
     out += file.text.substr(next, variable.start - next) + at->second;
     next = variable.end;
@@ -89,6 +105,7 @@ LineSpan names_around(const Code& code, const ExchangePart& part, int side) {
   const std::optional<uint32_t> file = code.find(source.path);
   if (!file) return {1, static_cast<uint32_t>(source.line_starts.size())};
   const std::vector<Scope>& scopes = code.files()[*file].scopes;
+  // What has no lines stands before its `first`, so it is of the function of the line before.
   const uint32_t line =
       part.count[side] > 0 ? part.first[side] : std::max(part.first[side], 2u) - 1;
   uint32_t at = code.files()[*file].scope_at(line);
@@ -98,6 +115,7 @@ LineSpan names_around(const Code& code, const ExchangePart& part, int side) {
 
 void undo_renames(const Code (&code)[2], const FileBindings& bindings,
                   std::vector<ExchangePart>& parts) {
+  // A file and the first line of a function, of each side.
   using Place = std::pair<const SourceFile*, uint32_t>;
   std::map<std::pair<Place, Place>, std::vector<size_t>> of_function;
   for (size_t i = 0; i < parts.size(); ++i) {

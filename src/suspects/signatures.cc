@@ -1,3 +1,10 @@
+// Parameters and calls are read from the trees; a call is held against both programs' parameters.
+//
+//   own   def pairs(self, size, x, y)       other   def pairs(self, x, y)
+//   call  self.pairs(n, x, y)               needs(): its first argument would be `x` there
+//
+// Counterexample: a call with *args. What it hands over by position is not known, so only its
+// keywords are asked.
 #include "suspects/signatures.h"
 
 #include <algorithm>
@@ -7,6 +14,7 @@
 namespace opguard {
 namespace {
 
+// Of `x: int = 1` the x.
 std::string_view first_identifier(const CodeFile& file, Node node) {
   while (node && node.kind() != Kind::identifier) node = node.first_named_child();
   return node ? file.text(node.index()) : std::string_view();
@@ -26,12 +34,14 @@ void read_parameters(const CodeFile& file, const Node& parameters, bool method,
       continue;
     }
     if (text.starts_with("*")) {
+      // A bare `*` takes nothing, and what follows are keywords all the same.
       signature.rest |= type != "keyword_separator";
       keyword_only = true;
       continue;
     }
     const std::string name(first_identifier(file, parameter));
     if (name.empty() || parameter.kind() == Kind::comment) continue;
+    // Only the first parameter of a method is `self`; of a static method it is none.
     if (std::exchange(first, false) && method && is_self(name)) continue;
     const bool given = parameter.kind() == Kind::default_parameter ||
                        parameter.kind() == Kind::typed_default_parameter;
@@ -78,6 +88,8 @@ std::vector<CallShape> calls_of(const CodeFile& file) {
     const Node node = file.node(i);
     CallShape call;
     call.name = last_name(file, node.field(Field::function));
+    // `super().__init__(8)` calls the constructor of the first base, which is known by its class's
+    // name.
     if (call.name == "__init__") {
       const uint32_t scope = file.class_around(file.scope_of[i]);
       if (file.scopes[scope].bases.empty()) continue;
@@ -107,6 +119,7 @@ bool needs(const CallShape& call, const Signature& own, const Signature& other) 
   if (call.open) return false;
   if (call.positional > own.positional.size() && !own.rest) return false;  // another function
   for (size_t i = 0; i < std::min(call.positional, own.positional.size()); ++i)
+    // By position it would be handed to another parameter, or to none.
     if (i >= other.positional.size() ? !other.rest : other.positional[i] != own.positional[i])
       return true;
   for (size_t i = call.positional; i < other.required; ++i)

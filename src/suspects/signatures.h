@@ -34,6 +34,7 @@ struct CallShape {
 };
 
 std::vector<Signature> signatures_of(const CodeFile& file);
+// Calls whose callee has a name; `f()()` has the name f.
 std::vector<CallShape> calls_of(const CodeFile& file);
 
 // The call hands over to `own` what `other` would not take as that.

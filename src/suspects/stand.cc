@@ -1,3 +1,14 @@
+// Where a candidate stands: its statement, its function, and the functions on the trail to it.
+//
+//   candidate  F.dropout in model.py:31, of Block.forward
+//   statements model.py:31           functions  Block.forward
+//   trail      Net.forward, which called it; embed, which made what it read
+//
+// Counterexample: an event that only one run has. On the other side there is no statement; what ran
+// is known up to the partner of the last event that stood before it.
+//
+// The cost: once over the events behind the candidate for those around it, and back until the
+// makers of its inputs are found.
 #include "suspects/stand.h"
 
 #include <algorithm>
@@ -71,6 +82,7 @@ Nearness Stand::nearness(const Hunk& hunk) const {
   if (!file || lines.empty()) return Nearness::earlier;
   for (const auto& [at, span] : statements_)
     if (at == *file && span.meets(lines)) return Nearness::statement;
+  // A hunk's first line decides whose it is.
   const uint32_t scope = code_.files()[*file].scope_at(lines.first);
   if (functions_.contains({*file, scope})) return Nearness::function;
   if (trail_.contains({*file, scope})) return Nearness::trail;
@@ -98,6 +110,7 @@ std::vector<NameUse> Stand::uses(PivotKind kind, const EventView& event) const {
     const Node function = node.field(Field::function);
     std::vector<NameUse> own = uses_in(file, function.index());
     // A tensor's method: the tensor is an input, and agrees.
+    // Of `x.norm(2).mul` only `mul` is left: the last name.
     if (reads_self(event) && !own.empty()) own.erase(own.begin(), own.end() - 1);
     return own;
   }
@@ -124,6 +137,7 @@ std::vector<NameUse> Stand::conditions() const {
 
 std::vector<NameUse> Stand::uses(const std::string& item_name,
                                  std::optional<TrailStep>& argument) const {
+  // "group0.lr" -> "lr", "arg1[3]" -> "arg1".
   const std::string key = item_name.substr(item_name.rfind('.') + 1);
   const std::string base = key.substr(0, key.find('['));
   std::vector<NameUse> named = {{base, false, false, 0, 0}};
@@ -142,6 +156,7 @@ std::vector<NameUse> Stand::uses(const std::string& item_name,
   size_t position = 0;
   for (const Node& given : node.field(Field::arguments).named_children()) {
     const bool keyword = given.kind() == Kind::keyword_argument;
+    // The recorder names an argument by its keyword, or "arg" and its position.
     const bool meant = keyword ? code.text(given.field(Field::name).index()) == first
                                : "arg" + std::to_string(position) == first;
     position += !keyword;
@@ -205,6 +220,7 @@ void Stand::read_before(const EventRef& ref) {
   functions_ = std::move(before);
 }
 
+// An event around it ends later, so it stands behind it and began before.
 void Stand::read_stack(const EventRef& ref) {
   const ProcessLog& log = run_.processes[ref.process];
   const Event own = log.events[ref.event];
@@ -217,6 +233,7 @@ void Stand::read_stack(const EventRef& ref) {
   for (const Slot& slot : log.slots_of(own))
     if (slot.kind == SlotKind::in && !(slot.flags & kUnreadable))
       wanted.emplace(slot.value.h, slot.value.m);
+  // Each value's last maker: a value is struck out as it is found.
   for (uint32_t i = ref.event; i-- > 0 && !wanted.empty();) {
     const Event event = log.events[i];
     for (const Slot& slot : log.slots_of(event)) {

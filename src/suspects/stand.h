@@ -36,6 +36,7 @@ class Stand {
   SourceText text_of(const TrailStep& step) const;
 
  private:
+  // File and lines; file and scope.
   using Places = std::vector<std::pair<uint32_t, LineSpan>>;
   using Scopes = std::set<std::pair<uint32_t, uint32_t>>;
 

@@ -1,3 +1,18 @@
+// The hunks that ran before a candidate, ranked by how near they stand to it.
+//
+//   hunks of the two texts       train.py:20-31 get_lr, model.py:7, log.py:3
+//   ran before the candidate     train.py:20-31, model.py:7
+//   nearness                     origin: the learning rate leads there; earlier
+//   told                         train.py:20-31 first, model.py:7 behind it
+//
+// Sources, hunks and definitions are read once for a verdict. Only where a candidate stands is read
+// anew for each.
+//
+// Counterexample: a hunk that did not run before the candidate is not told, however near it stands.
+// It cannot be the cause.
+//
+// The cost: a parse of every file that either program loaded; of a candidate some passes over both
+// runs' events.
 #include "suspects/suspects.h"
 
 #include <algorithm>
@@ -35,9 +50,12 @@ class Candidate {
   }
 
  private:
+  // All of them in one order. What agrees comes last whatever its nearness; of equals the one that
+  // ran last comes first.
   void add_suspects(Background& background) {
     struct Ranked {
       Suspect suspect;
+      // Among those of one nearness: how soon a way led there.
       size_t order;
     };
     std::vector<Ranked> all;
@@ -49,6 +67,7 @@ class Candidate {
       const auto origin = ways_.origins.find(i);
       if (origin != ways_.origins.end())
         suspect.nearness = std::min(suspect.nearness, Nearness::origin);
+      // A nearness only ever gets nearer: each sign is one more reason.
       if (ways_.far.contains(i)) suspect.nearness = std::min(suspect.nearness, Nearness::trail);
       const auto decides = ways_.decides.find(i);
       if (decides != ways_.decides.end())
@@ -57,6 +76,7 @@ class Candidate {
       for (int side : {0, 1}) suspect.statements[side] = std::move(statements[i][side]);
       for (int side : {0, 1}) {
         suspect.sides[side] = text_of(programs_, hunk, side);
+        // Run a's where both have events in it: numbers of two runs are not compared.
         if (const auto file = programs_.pairs[hunk.pair].file[side]; file && suspect.last == 0)
           suspect.last = stands_[side].ran().last_event(*file, hunk.lines[side]);
       }
@@ -65,6 +85,8 @@ class Candidate {
                                                             : 0;
       all.push_back({std::move(suspect), order});
     }
+    // Settings files and other texts. Nothing tells whether they were read, so all of their changes
+    // are suspects, and behind the others unless a name led there.
     for (uint32_t i = 0; i < programs_.texts.texts.size(); ++i) {
       const TextPair& pair = programs_.texts.texts[i];
       for (const LineChange& change : changed_lines(pair.text[0], pair.text[1])) {
@@ -99,8 +121,13 @@ class Candidate {
   NumberWays ways_;
 };
 
-// A file that only b has may be one that only a has. It is, if most of the boundaries that both
-// runs know in the one stand in the other.
+// A file that only b has may be one that only a has. Each boundary that both runs know votes for
+// the file where it stands in a, and most votes win.
+//
+//   a  net.py    net.mul:77ab, net.add:1k2c      b  model/net.py    net.mul:77ab, net.add:1k2c
+//
+// A path of b -> a path of a. Files that both programs call by one name are in it as well;
+// pair_files() asks only for the rest.
 std::unordered_map<std::string, std::string> renamed_files(const Run& a, const Run& b) {
   std::map<std::string, std::string> path_in_a;
   for (const ProcessLog& log : a.processes)
@@ -141,6 +168,7 @@ std::vector<Background> find_backgrounds(const ProgramTexts& texts, const Run& a
                                          const Alignment& alignment, const Verdict& verdict) {
   std::vector<Background> backgrounds(verdict.candidates.size());
   if (verdict.candidates.empty()) return backgrounds;
+  // These refer to one another, in this order: trees, pairs of files, hunks, definitions.
   const Code code[2] = {Code(texts.sources[0]), Code(texts.sources[1])};
   const std::vector<FilePair> pairs = pair_files(code[0], code[1], renamed_files(a, b));
   const std::vector<Hunk> hunks = find_hunks(code[0], code[1], pairs);

@@ -55,6 +55,7 @@ struct Suspect {
   Nearness nearness = Nearness::earlier;
   SourceText sides[2];
   bool whole = false;  // a file that only one side loaded
+  // By side, in the order of the text; none where the hunk has no statement that agreed.h knows.
   std::vector<HunkStatement> statements[2];
   uint64_t last = 0;  // the last event in it before the candidate, from 1; 0: none of its own
 

@@ -1,3 +1,12 @@
+// By the kind of the pivot: is its own text the cause, or text elsewhere, or can no text be it?
+//
+//   its statement differs, in more than names    none: the pivot tells it
+//   so, and one run alone has the operator       the groups in which it stands
+//   another number, handed over alike            all groups; its own an eighth as likely
+//   it was given another value                   all groups
+//
+// Counterexample: an operator that left the autograd graph. Its statement may differ, and no value
+// put in place would prove it: the text is asked all the same.
 #include "suspects/text_question.h"
 
 #include <algorithm>
@@ -36,6 +45,7 @@ void join_places(const PivotView& pivot, std::vector<ExchangeGroup>& groups) {
   if (into == groups.end() || from == groups.end() || into == from) return;
   if (from < into) std::swap(into, from);
   into->likelihood = std::max(into->likelihood, from->likelihood);
+  // The two together are reworded where both are.
   into->reworded &= from->reworded;
   into->parts.insert(into->parts.end(), from->parts.begin(), from->parts.end());
   groups.erase(from);

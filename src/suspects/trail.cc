@@ -1,3 +1,18 @@
+// A search in breadth over names: from a name to its definitions, from these to the names that
+// decide them.
+//
+//   lr (key)    def of `lr`: group["lr"] = lr, line 12        one statement
+//               -> lr (variable): lr = get_lr(it), line 10    two
+//               -> get_lr: def get_lr, lines 2-5: differs     three, the way is told
+//
+// In breadth, so the first way to a hunk is a shortest one. A way ends at a hunk: what is behind it
+// only feeds what changed.
+//
+// Counterexample: values are not followed. An `if` that never held is a way all the same, where its
+// function ran.
+//
+// The cost: at most kMostDefinitions statements, each looked for in the hunks once, and its names
+// looked up by hash.
 #include "suspects/trail.h"
 
 #include <algorithm>
@@ -65,6 +80,7 @@ class Follower {
       queue_.push_back({use, depth, from});
   }
 
+  // A function counts with its whole body: any line of it may change what it returns.
   LineSpan lines_of(const Definition& d) const {
     const CodeFile& file = q_.code.files()[d.file];
     if (d.kind == Definition::Kind::function) return file.scopes[d.scope].lines;
@@ -102,15 +118,19 @@ class Follower {
 
   void meet(const Definition& d, const Work& work) {
     const CodeFile& file = q_.code.files()[d.file];
+    // Nobody has run it until then.
     if (!q_.ran.scope(d.file, d.scope)) return;
     if (!known_.insert({d.file, d.item}).second) return;
     const uint32_t at = uint32_t(met_.size());
     met_.push_back({d, work.from});
+    // The functions of the first two statements are on the trail, whether or not a way goes on from
+    // them.
     if (work.depth < kNearby) found_.scopes.emplace_back(d.file, d.scope);
     const std::vector<uint32_t> deciding = q_.definitions.decided_by(d);
     std::optional<uint32_t> hunk = hunk_at(d.file, lines_of(d));
     for (const uint32_t item : deciding)
       if (!hunk) hunk = hunk_at(d.file, file.lines(item));
+    // Where no way leads to a change these are told: what gave the name its value at all.
     if (work.from == kNone) found_.setters.push_back(trail_to(at));
     if (hunk) {
       if (hunks_.insert(*hunk).second) {

@@ -43,6 +43,7 @@ struct TrailQuestion {
   const Code& code;
   const Definitions& definitions;
   const Ran& ran;
+  // Of the run that is asked: 0 is a. `hunks` and `pairs` have both sides' lines.
   int side = 0;
   const std::vector<FilePair>& pairs;
   const std::vector<Hunk>& hunks;  // those that ran

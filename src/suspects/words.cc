@@ -25,6 +25,7 @@ Words words_of(std::string_view text) {
   return words;
 }
 
+// A keyword argument `f(lr=x)` counts as well: it looks like a name that is given a value.
 Words made_in(const std::string& text) {
   static const std::regex kMade(R"((?:\b(?:def|class)\s+(\w+))|(?:(\w+)\s*(?::[^=\n]*)?=(?!=)))");
   Words names;

@@ -1,9 +1,15 @@
+// All of these go over events one by one. They are asked once for a finding, and no index is worth
+// it.
+//
+// Values are compared by fingerprints, memory by addresses. Counterexample: a fingerprint of zero
+// bits is no value. Zeros are made everywhere, and following them leads anywhere.
 #include "invariants/places/event_search.h"
 
 #include <algorithm>
 
 namespace opguard {
 
+// From the log's beginning: as many looks as there are events up to the step.
 EventRange events_of_step(const ProcessLog& log, uint32_t step) {
   EventRange range;
   const uint64_t size = log.events.size();
@@ -23,6 +29,7 @@ std::optional<Slot> find_slot(const ProcessLog& log, const Event& event,
 
 bool names_tensor(std::string_view slot_name, std::string_view name) {
   if (!slot_name.ends_with(name)) return false;
+  // Behind a dot or a colon, so "fc.weight" is not found in "arg0.myfc.weight".
   const size_t rest = slot_name.size() - name.size();
   return rest == 0 || slot_name[rest - 1] == '.' || slot_name[rest - 1] == ':';
 }
@@ -32,6 +39,7 @@ bool is_value(const Slot& slot) {
 }
 
 bool overlap(const Slot& a, const Slot& b) {
+  // Without addresses the block's number has to do: two parts of one block then count as the same.
   if (a.address == 0 || b.address == 0) return a.storage != 0 && a.storage == b.storage;
   return a.address < b.address + b.size_bytes && b.address < a.address + a.size_bytes;
 }
@@ -58,6 +66,7 @@ std::vector<uint64_t> writers_of(const ProcessLog& log, EventRange range, const 
   for (uint64_t i = range.first; i < range.last; ++i) {
     const Event event = log.events[i];
     if (event.kind == EventKind::optimizer || event.kind == EventKind::state) continue;
+    // Of an accumulation the gradient is among what it gave, not among what it wrote.
     auto written = find_slot(log, event, [&](const Slot& other) {
       return other.kind != SlotKind::in && overlap(other, slot) &&
              (other.kind == SlotKind::written || event.kind == EventKind::accumulate);

@@ -1,3 +1,15 @@
+// Four questions, each answered by its own walk over the log.
+//
+//   rank_parameters    which operator wrote this on one rank alone?            differing_writer()
+//   save               who made what the checkpoint has under this name?       maker_of_saved()
+//   parameter has_grad after which operator does nothing want a gradient?      cut_behind()
+//   parameter copied   who copied this parameter from another one?             copier_of()
+//
+// Counterexample: a rule of any other view, or of another column, has no such walk. The place where
+// it was seen stays.
+//
+// The cost: events up to the step on each rank that is asked, with their slots. cut_behind()
+// compares each slot that is read with each that was made from the parameter before.
 #include "invariants/places/source_of.h"
 
 #include <algorithm>
@@ -9,6 +21,8 @@ namespace opguard {
 
 namespace {
 
+// A rank may have several processes, those of loaders too: the one with most events is the one that
+// trains.
 const ProcessLog* log_of(const Run& run, int32_t rank) {
   const ProcessLog* found = nullptr;
   for (const ProcessLog& log : run.processes)
@@ -30,6 +44,8 @@ bool has_place(const ProcessLog& log, uint64_t index) {
 }
 
 // The first of the optimizer's events of a step that has the parameter, and its slot.
+//
+//   log "rank 1", events 40 to 61 of step 2, optimizer at 61, slot "grad:fc1.weight"
 struct StepSlot {
   const ProcessLog* log = nullptr;
   EventRange range;  // events of the step before the optimizer's
@@ -52,7 +68,14 @@ std::optional<StepSlot> slot_at_step(const ProcessLog& log, uint32_t step, std::
   return std::nullopt;
 }
 
-// Ranks wrote the same tensor by other operators, or one of them more often.
+// Ranks wrote the same tensor by other operators, or one of them more often. Each rank is compared
+// with the first one, writer by writer in their order.
+//
+//   rank 0   backward, all_reduce, div_          rank 1   backward, all_reduce, div_, zero_
+//   the first difference is at 3, and rank 1 wrote more often: its zero_
+//
+// Events, and so boundaries, are of one program: the same statement has the same boundary on each
+// rank.
 std::optional<SourcePlace> differing_writer(const Run& run, const PlaceQuestion& question,
                                             std::string_view prefix) {
   std::vector<std::pair<StepSlot, std::vector<uint64_t>>> writers;
@@ -68,6 +91,8 @@ std::optional<SourcePlace> differing_writer(const Run& run, const PlaceQuestion&
       std::string in_a = a ? first.log->text(first.log->events[sequence[i]].boundary) : "";
       std::string in_b = b ? second.log->text(second.log->events[their[i]].boundary) : "";
       if (a && b && in_a == in_b) continue;
+      // Both wrote something else here: the longer sequence has something added. Of equally long
+      // ones it is the first rank's.
       const bool of_a = a && (!b || sequence.size() >= their.size());
       const ProcessLog& log = of_a ? *first.log : *second.log;
       const ProcessLog& without = of_a ? *second.log : *first.log;
@@ -96,6 +121,7 @@ std::optional<SourcePlace> maker_of_saved(const Run& run, const PlaceQuestion& q
       return s.kind == SlotKind::in && names_tensor(log->text(s.name), question.name);
     });
     if (!slot) continue;
+    // The last such save decides, whether the maker has a place or not.
     if (auto maker = maker_of(*log, i, slot->value))
       return place_of(*log, *maker, "it made the value that is saved");
     return std::nullopt;
@@ -105,6 +131,9 @@ std::optional<SourcePlace> maker_of_saved(const Run& run, const PlaceQuestion& q
 
 // Forward from a parameter that has no gradient. The first operator is looked for that was given
 // what wants a gradient, and whose result takes part in no backward pass.
+//
+//   h = fc(x)          reads the parameter, in the graph: h is of the flow
+//   h2 = h.detach()    given h, which wants a gradient; not in the graph: this one
 std::optional<SourcePlace> cut_behind(const Run& run, const PlaceQuestion& question) {
   const ProcessLog* log = log_of(run, question.rank);
   if (!log) return std::nullopt;
@@ -132,8 +161,10 @@ std::optional<SourcePlace> cut_behind(const Run& run, const PlaceQuestion& quest
     }
     if (!reads) continue;
     const bool in_graph = event.flags & kInGraph;
+    // Where an event does not tell what wants a gradient, nothing is said of it.
     if (flows && wants && tells_gradients(event) && !in_graph)
       return place_of(*log, i, "what it is given wants a gradient, and its result does not");
+    // What an operator outside of the graph made leads nowhere: the flow ends with it.
     if (!in_graph) continue;
     for (const Slot& slot : slots)
       if (slot.kind != SlotKind::in && is_value(slot)) flow.push_back(slot);

@@ -10,7 +10,8 @@
 //
 // Counterexample: a log of observations alone has no operators, and nothing is found.
 //
-// The cost: the events of one step, once or twice.
+// The cost: the events up to the step, of every rank where ranks differ. Of a checkpoint all
+// events, back from the last.
 #pragma once
 
 #include <cstdint>

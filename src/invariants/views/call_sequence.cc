@@ -1,3 +1,11 @@
+// Sets of calls as bits: bit i is "kNames[i] was called".
+//
+//   calls          zero_grad  backward  step      zero_grad  backward
+//   since_step_    {z}        {z, b}    {}        {z}        {z, b}
+//   since_last_[backward]     of the second one: {step, zero_grad}, what came since the first
+//
+// Counterexample: a call of no name in the list. It has no row, and no set knows it: a new name
+// makes three new columns.
 #include "invariants/views/call_sequence.h"
 
 #include <algorithm>
@@ -8,6 +16,7 @@ namespace opguard {
 
 namespace {
 
+// The order is that of the columns. 19 names are the most, as a row has kMostColumns cells.
 constexpr std::array<std::string_view, 16> kNames = {
     "zero_grad",     "backward",       "step",         "scheduler",
     "clip_grad",     "train",          "eval",         "forward_train",
@@ -28,6 +37,7 @@ int number_of(std::string_view name) {
 }  // namespace
 
 std::span<const ViewColumn> sequence_columns() {
+  // Held for good: the columns' names point into them.
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> made;
     for (const char* question : {"since_last:", "since_step:", "ever:"})
@@ -48,6 +58,7 @@ std::span<const ViewColumn> sequence_columns() {
                       .concluded = i < 2 * kNamed,
                       .condition = i >= 2 * kNamed,
                       .semantic = i >= 2 * kNamed,
+                      // "ever:step" is no condition for "since_step:step": it says nearly the same.
                       .family = texts[i].substr(texts[i].find(':') + 1) == kNames[i % kNamed]
                                     ? kNames[i % kNamed]
                                     : std::string_view{},
@@ -72,7 +83,9 @@ void CallSequence::add(const RowContext& context, const Call& call) {
   bool stepped = ever_ >> number_of("step") & 1;
   for (size_t other = 0; other < kNamed; ++other) {
     if (other == static_cast<size_t>(number)) continue;
+    // Of the first call of its name there is no "since the last one": unknown.
     if (!first) row.set(column(0, other), static_cast<bool>(since_last_[number] >> other & 1));
+    // Before any step has been, "since the last step" is unknown, but for the first step itself.
     if (stepped || number == number_of("step"))
       row.set(column(1, other), static_cast<bool>(since_step_ >> other & 1));
     row.set(column(2, other), static_cast<bool>(ever_ >> other & 1));
@@ -81,6 +94,7 @@ void CallSequence::add(const RowContext& context, const Call& call) {
   row.place = call.place;
   row.give();
 
+  // Behind the row: a call is not among what came before it.
   uint32_t bit = 1u << number;
   for (uint32_t& since : since_last_) since |= bit;
   since_last_[number] = 0;

@@ -3,13 +3,19 @@
 //   RowMaker row(context, ViewNumber::parameter);
 //   row.set(parameter::has_grad, true);
 //
-// tables.cc says what each is called and what may be concluded of it, in the same order.
+// tables.cc says what each is called and what may be concluded of it, in the same order. What each
+// one means is in docs/formats/invariants.md. Files of rules name views and columns by text, so
+// numbers here may change.
+//
+// Counterexample: the view `sequence` has no namespace. call_sequence.cc makes its columns from a
+// list of calls.
 #pragma once
 
 #include <cstdint>
 
 namespace opguard {
 
+// In the order of views().
 enum class ViewNumber : uint16_t {
   parameter,
   optimizer,
@@ -35,6 +41,7 @@ enum class ViewNumber : uint16_t {
   rank_steps
 };
 
+// ProcessViews::parameter_row(), as the optimizer's step is observed.
 namespace parameter {
 enum : uint8_t {
   requires_grad,
@@ -75,6 +82,7 @@ enum : uint8_t {
   columns
 };
 }
+// ProcessViews::optimizer_row().
 namespace optimizer {
 enum : uint8_t {
   type,
@@ -99,6 +107,7 @@ enum : uint8_t {
   columns
 };
 }
+// ProcessViews::call(), as a module returns.
 namespace call {
 enum : uint8_t {
   module,
@@ -121,6 +130,7 @@ enum : uint8_t {
   columns
 };
 }
+// ProcessViews::root_call(): of a module that no other called.
 namespace root {
 enum : uint8_t {
   training,
@@ -138,6 +148,8 @@ enum : uint8_t {
   columns
 };
 }
+// ProcessViews::random_row(): once as it is called, and again behind the step where `frozen`
+// matters.
 namespace random {
 enum : uint8_t {
   function,
@@ -152,6 +164,7 @@ enum : uint8_t {
   columns
 };
 }
+// ProcessViews::backward_rows(), when it is known where the gradients went.
 namespace backward {
 enum : uint8_t {
   reaches_step,
@@ -166,6 +179,7 @@ enum : uint8_t {
   columns
 };
 }
+// ProcessViews::save() and load().
 namespace save {
 enum : uint8_t { has_all, has_trained, equals_live, mixed, some, columns };
 }
@@ -181,6 +195,7 @@ enum : uint8_t {
   columns
 };
 }
+// LoaderPasses, as a pass ends; two columns have rows of their own while it runs.
 namespace epoch {
 enum : uint8_t {
   complete,
@@ -199,9 +214,11 @@ enum : uint8_t {
   columns
 };
 }
+// RankViews::compare_batches(), in rank_steps.cc.
 namespace rank_batches {
 enum : uint8_t { disjoint, replicas, distributed, sampler, same_shapes, columns };
 }
+// RankViews::compare_parameters(), as are the next three by their own compare function.
 namespace rank_parameters {
 enum : uint8_t {
   equal,
@@ -234,9 +251,11 @@ enum : uint8_t { function, same_call, same_shape, same_dtype, left_equal, groupe
 namespace p2p {
 enum : uint8_t { read_is_sent, same_shape, same_dtype, columns };
 }
+// ProcessViews::init_rows(), at the first step behind the filling.
 namespace init {
 enum : uint8_t { function, filled_once, fills_le2, after_load, module, attr, columns };
 }
+// ProcessViews::buffer_row().
 namespace buffer {
 enum : uint8_t {
   changed,
@@ -254,18 +273,23 @@ enum : uint8_t {
   columns
 };
 }
+// ProcessViews::backward(), at once.
 namespace loss {
 enum : uint8_t { finite, repeats, several, columns };
 }
+// argument_rows(), from events.
 namespace argument {
 enum : uint8_t { function, output, argument, relation, columns };
 }
+// ProcessViews::told(): what the program says of itself.
 namespace told {
 enum : uint8_t { name, holds, columns };
 }
+// RankViews::compare_optimizers().
 namespace rank_steps {
 enum : uint8_t { same_lr, same_clip, draws_apart, together, columns };
 }
+// ProcessViews::criterion().
 namespace criterion {
 enum : uint8_t {
   function,

@@ -1,3 +1,11 @@
+// Schemas of a log against the kinds and fields known here: by name once, by number from then on.
+//
+//   known here      update: parameter 0, optimizer 1, value 2, before 3
+//   the log says    schema 5, "update": parameter, value, norm
+//   positions       0, -1, 1, -1: it has no optimizer and no `before`; -1 reads as none
+//
+// Counterexample: adding a field in the middle of a list below. The enums in fields.h count the
+// same order, and nothing but the eye compares the two.
 #include "invariants/views/fields.h"
 
 #include <algorithm>
@@ -59,6 +67,7 @@ const std::array<KindNames, 18>& kind_names() {
 
 SeenKind Kinds::kind(uint32_t schema, std::span<const ObservationSchema> schemas,
                      const std::vector<std::string>& strings) {
+  // Those up to the one that is asked for: a log that goes on says new ones behind the old ones.
   while (known_.size() <= schema && known_.size() < schemas.size()) {
     const ObservationSchema& said = schemas[known_.size()];
     Known known;
@@ -142,6 +151,8 @@ std::vector<std::string_view> Fields::texts(int field) const {
 
 std::vector<TensorForm> Fields::forms(int field) const {
   std::vector<TensorForm> found;
+  // Lists lie flat: a list's own value says how many follow, and those of a list in it stand in
+  // place.
   auto values = list(field);
   // list(4) text text list(n) n integers bool
   for (size_t i = 0; i + 3 < values.size();) {

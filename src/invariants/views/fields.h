@@ -1,10 +1,13 @@
 // invariants/views/fields.h: an observation's values by the names that a view knows.
 //
-//   const Fields f = kinds.read(observation);   // of "update"
-//   f.text(update::gradient_dtype)              // "float32", "" for none
+//   const Fields f(observation, kinds.positions(observation.schema), strings);   of "update"
+//   f.text(field::update_gradient_dtype)      "float32", "" for none
 //
 // A log says its own schemas (record/observation.h). A field that it lacks reads as none, and one
 // that nobody here knows is stepped over.
+//
+// Counterexample: a value of another kind than is asked for is none as well. integer() of a real
+// number is no number.
 //
 // The cost: one lookup by number a value.
 #pragma once
@@ -246,6 +249,7 @@ class Fields {
 class Kinds {
  public:
   // `schemas` and `strings` grow with the log.
+  // Unknown where no view reads the kind. Schemas are numbered as the log says them.
   SeenKind kind(uint32_t schema, std::span<const ObservationSchema> schemas,
                 const std::vector<std::string>& strings);
   std::span<const int8_t> positions(uint32_t schema) const { return known_[schema].positions; }

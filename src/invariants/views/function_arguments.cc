@@ -1,3 +1,16 @@
+// Each dimension of each output against each number that the call was given.
+//
+//   generate(prompt, max_new_tokens=4, top_k=50) -> [1, 4]
+//   four rows       out0.shape[0] less max_new_tokens, out0.shape[1] equal max_new_tokens,
+//                   out0.shape[0] less top_k, out0.shape[1] less top_k
+//
+// Which of them means something is not asked here: runs of the program that keep one are the reason
+// for a rule.
+//
+// Counterexample: a function of torch. What its arguments do to shapes is known, and says nothing
+// of the program.
+//
+// The cost: a row for each dimension and number, of calls that have probes.
 #include "invariants/views/function_arguments.h"
 
 #include <charconv>
@@ -24,6 +37,7 @@ std::vector<std::pair<std::string_view, int64_t>> numbers_in(std::string_view sc
     std::string_view text = part.substr(equals + 1);
     int64_t value = 0;
     auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    // "3" and not "3.5" nor "'x'": only whole numbers can be lengths.
     if (error == std::errc() && at == text.data() + text.size() && value > 0)
       found.push_back({part.substr(0, equals), value});
   }

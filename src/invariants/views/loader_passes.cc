@@ -1,3 +1,15 @@
+// A loader's passes: each batch's digests of samples are added up until the pass ends, and compared
+// with the pass before.
+//
+//   pass 0   1 2 3 4   ended, 2 batches of 2         complete=yes samples_distinct=yes
+//   pass 1   1 2 3 4   ended                         new_order=no
+//   pass 2   4 2 2 1   the second batch's 2 again    samples_distinct=no, at once
+//
+// Counterexample: two samples with equal digests are not always one. Of small discrete data many
+// are alike. So a share of the pass must come again, and a few that do leave the cell unknown.
+//
+// The cost: eight bytes a sample in order and one entry in a set; two passes of each loader are
+// held.
 #include "invariants/views/loader_passes.h"
 
 #include <algorithm>
@@ -34,6 +46,7 @@ void LoaderPasses::loader(const Fields& fields) {
 void LoaderPasses::batch(const RowContext& context, const Fields& fields) {
   State& state = loaders_[fields.integer(field::batch_loader).value_or(-1)];
   int64_t pass = fields.integer(field::batch_pass).value_or(-1);
+  // The pass before was given up without a word: it is forgotten, and no row tells of it.
   if (pass != state.pass) {
     state.pass = pass;
     state.samples.clear();
@@ -45,6 +58,7 @@ void LoaderPasses::batch(const RowContext& context, const Fields& fields) {
   for (const ObservedValue& value : fields.list(field::batch_rows)) {
     if (value.kind != ObservedKind::bits && value.kind != ObservedKind::integer) continue;
     last_.samples.push_back(value.bits);
+    // The batch itself is whole in last_; only the pass is cut.
     if (state.samples.size() >= kMostSamples) continue;
     state.samples.push_back(value.bits);
     state.distinct.insert(value.bits);
@@ -69,6 +83,7 @@ void LoaderPasses::batch(const RowContext& context, const Fields& fields) {
     row.give();
   }
   const size_t twice = state.samples.size() - state.distinct.size();
+  // Once a pass, however many come again.
   if (twice * kChanceAgain > state.samples.size() && !state.told) again(context, state);
 }
 
@@ -89,6 +104,7 @@ void LoaderPasses::again(const RowContext& context, State& state) {
   row.give();
 }
 
+// A batch trains by the first backward pass behind it: a second one takes none.
 void LoaderPasses::trained() {
   if (auto it = loaders_.find(last_loader_); it != loaders_.end()) {
     it->second.trains = true;
@@ -99,6 +115,7 @@ void LoaderPasses::trained() {
 
 // Of what is evaluated: none of it is trained on, or all, as who asks how well it was learned does.
 std::optional<bool> LoaderPasses::apart(const State& state, bool ended) const {
+  // Asked of a whole pass of a loader that was never trained on.
   if (!ended || state.trains || state.distinct.size() < kFewestSamples) return std::nullopt;
   // Folds of a cross validation train on others in turn: the last one counts.
   const auto other = loaders_.find(trains_);
@@ -110,6 +127,7 @@ std::optional<bool> LoaderPasses::apart(const State& state, bool ended) const {
 
 void LoaderPasses::pass(const RowContext& context, const Fields& fields) {
   auto it = loaders_.find(fields.integer(field::pass_loader).value_or(-1));
+  // An iterator that ends late, when another pass has begun, tells nothing.
   if (it == loaders_.end() || it->second.pass != fields.integer(field::pass_pass)) return;
   end(context, it->second, fields.yes(field::pass_ended).value_or(false),
       fields.integer(field::pass_taken).value_or(0));
@@ -121,8 +139,10 @@ void LoaderPasses::end(const RowContext& context, State& state, bool ended, int6
   if (ended && state.batches >= 0) row.set(epoch::complete, taken == state.batches);
   const auto is_apart = apart(state, ended);
   row.set(epoch::apart, is_apart);
+  // "no" is told by again() alone. A pass in which few come again says neither.
   if (state.samples.size() > 1 && state.samples.size() == distinct.size())
     row.set(epoch::samples_distinct, true);
+  // Two samples have the same order in every second pass by chance.
   bool comparable = ended && state.before_whole && state.samples.size() > 2 && distinct.size() > 2;
   if (comparable) row.set(epoch::new_order, state.samples != state.before);
   row.set(epoch::shuffled, state.shuffled);
@@ -131,6 +151,7 @@ void LoaderPasses::end(const RowContext& context, State& state, bool ended, int6
   row.set(epoch::sampler, state.sampler);
   row.set(epoch::first, state.passes_ended == 0);
   row.set(epoch::ended, ended);
+  // Of a first pass nobody is told the epoch: it is 0 anyway.
   if (state.distributed && state.shuffled && state.passes_ended > 0)
     row.set(epoch::set_epoch, epochs_set_);
   if (ended && state.last_taken >= 0) row.set(epoch::as_long, taken == state.last_taken);
@@ -145,6 +166,7 @@ void LoaderPasses::end(const RowContext& context, State& state, bool ended, int6
   row.name = state.type;
   row.place = state.place;
   row.give();
+  // What the next pass is held against. One that was given up is no measure.
   if (ended) {
     state.whole = std::move(state.distinct);
     state.before = std::move(state.samples);

@@ -1,3 +1,14 @@
+// Objects by their numbers, as they are told of; questions about a module are answered by names.
+//
+//   "layers.0.attn" of root 0    around it stand "layers.0", "layers" and "" (the root itself)
+//   is it frozen?                parameters of layers.0.attn and below are asked
+//                                where there are none, those of layers.0, and so on
+//
+// Counterexample: a name that begins alike is not below. "layers.1" is not around "layers.10": the
+// next letter must be a dot.
+//
+// The cost: frozen_around() goes over all parameters for each module around; it is remembered until
+// a module or a parameter is told of again.
 #include "invariants/views/model.h"
 
 #include <algorithm>
@@ -10,9 +21,11 @@ namespace opguard {
 
 namespace {
 
-// Numbers of objects are counted from 0; a log that is damaged may say any.
+// Numbers of objects are counted from 0; a log that is damaged may say any. Without a limit one
+// number would take the memory.
 constexpr int64_t kMostObjects = 4'000'000;
 
+// Its place, made where it is new. The pointer holds until the next one is made.
 template <typename T>
 T* slot(std::vector<T>& held, std::optional<int64_t> number) {
   if (!number || *number < 0 || *number >= kMostObjects) return nullptr;
@@ -25,6 +38,7 @@ uint64_t digest_of(const std::vector<int64_t>& shape) {
   return llvm::hash_combine_range(shape.begin(), shape.end());
 }
 
+// "x float32 [8, 64], mask bool [8, 1]"
 std::string words_of(const std::vector<TensorForm>& forms) {
   std::string words;
   for (const TensorForm& form : forms) {
@@ -62,6 +76,11 @@ bool says_split(const Fields& fields) {
 
 }  // namespace
 
+// Dimensions are compared from the last one, as torch broadcasts. False too where torch would
+// refuse them.
+//
+//   [8, 1] and [8]      8 against 1 in the last, 1 against 8 before it: both are widened
+//   [8, 4] and [4]      only the second one is: the result is as large as the first
 bool spreads(const TensorForm& one, const TensorForm& other) {
   const size_t dims = std::max(one.shape.size(), other.shape.size());
   bool widens_one = false, widens_other = false;
@@ -155,6 +174,7 @@ void ObservedModel::form(const Fields& fields) {
   if (parameter.empty() && inputs.size() == 2 && outputs.size() == 1 && outputs[0].shape.empty() &&
       is_floating(inputs[0].dtype) && is_floating(inputs[1].dtype))
     form->spreads = spreads(inputs[0], inputs[1]);
+  // Ranks compare this digest: the number of inputs is in it, so outputs are not taken for inputs.
   form->shapes = inputs.size();
   for (const auto* list : {&inputs, &outputs})
     for (const TensorForm& tensor : *list)
@@ -185,6 +205,7 @@ void ObservedModel::parameter(const Fields& fields) {
   if (const ObservedModule* module = module_at(p->module)) p->repeated = is_repeated(*module);
   p->constant = fields.yes(field::parameter_constant).value_or(false);
   p->split = says_split(fields);
+  // Where no optimizer holds it there is none: `decays` stays unknown.
   if (auto decay = fields.real(field::parameter_weight_decay)) p->decays = *decay != 0;
   p->met = true;
 }
@@ -201,6 +222,7 @@ std::optional<bool> ObservedModel::frozen_around(const ObservedModule& module) {
     for (const ObservedParameter& p : parameters_) {
       const ObservedModule* holder = p.met && !p.buffer ? module_at(p.module) : nullptr;
       if (!holder || holder->root != module.root || !is_below(holder->name, around)) continue;
+      // One that is trained is enough: it is not frozen.
       frozen = frozen.value_or(true) && !(p.optimizer >= 0 && p.requires_grad);
     }
     if (frozen || around.empty()) return frozen;
@@ -229,6 +251,7 @@ ObservedModel::OfModule ObservedModel::parameters_of(int64_t module) const {
 const ObservedModule& ObservedModel::outermost_frozen(const ObservedModule& module) {
   const ObservedModule* outermost = &module;
   for (const ObservedModule& other : modules_) {
+    // Only what was called since the last step has a place to point at.
     const bool around =
         other.root == module.root && other.called && other.name.size() < outermost->name.size() &&
         (other.name.empty() ||

@@ -51,6 +51,7 @@ struct ObservedForm {
 
 struct ObservedParameter {
   std::string name, attr, dtype, placement;
+  // Numbers of what it belongs to, -1: nothing. `storage` is that of its memory, for who shares it.
   int64_t root = -1, module = -1, storage = -1, optimizer = -1;
   size_t dims = 0;
   uint64_t shape = 0;  // a digest
@@ -73,7 +74,7 @@ class ObservedModel {
  public:
   void module(const Fields& fields);
   void form(const Fields& fields);
-  // True where requires_grad was taken from it since it was met.
+  // It may be told of again, with whatever has changed; what was seen of its values stays.
   void parameter(const Fields& fields);
   // After a process's optimizer has stepped.
   void step_ended();

@@ -1,4 +1,15 @@
 // What functions of torch.nn.functional were given: dropouts and losses. Rows of ProcessViews.
+//
+//   dropout in fc, p = 0.5, state 70          forward pass: 70 is remembered for this module
+//   dropout in fc, again, state 70            computed anew in the backward pass: draws_same=yes
+//   dropout in fc, again, state 71            draws_same=no: another mask than the forward pass had
+//
+//   mse_loss of [8, 1] and [8]                spreads=yes: torch compares 64 pairs
+//
+// Counterexample: cross_entropy of [8, 10] and [8]. Classes and their indices differ by what they
+// mean, so only targets of floating point are compared by shape.
+//
+// The cost: of the dropouts between two steps a number each.
 #include <algorithm>
 
 #include "invariants/views/process_views.h"
@@ -21,6 +32,7 @@ std::string shape_words(const std::vector<TensorForm>& forms) {
 // Between two steps. Where more are drawn, those of later ones are not known.
 constexpr size_t kMostDrawn = 1 << 16;
 
+// "0.250" of 0.25.
 std::string short_number(double number) { return std::to_string(number).substr(0, 5); }
 
 // These take exponentials: 8 bits of a mantissa are too few.
@@ -53,6 +65,8 @@ void ProcessViews::random(const Fields& fields) {
   }
   const double p = fields.real(field::random_p).value_or(0);
   if (held.grad && held.module_training.value_or(false) && !held.again.value_or(false)) {
+    // A place may use several probabilities within a step: all of the first step that has it are
+    // allowed.
     auto [known, is_new] =
         probabilities_.try_emplace({held.module, held.place}, Probabilities{context_.step, {}});
     if (is_new || known->second.step == context_.step)
@@ -70,11 +84,13 @@ void ProcessViews::random(const Fields& fields) {
     return other.module == held.module && other.place == held.place && other.on == held.on &&
            other.module_training == held.module_training;
   });
+  // The first row has no `frozen`, since what is trained is told by the next step.
   random_row(held, std::nullopt);
   // Parameters are told of by the next step: once more then, where it matters.
   if (!held.grad && !told && held.module >= 0) randoms_.push_back(std::move(held));
 }
 
+// The second row of a dropout: complete by now. Rules that do not ask `frozen` are asked of both.
 void ProcessViews::random_rows() {
   for (const RandomRow& held : randoms_) {
     const ObservedModule* module = model_.module_at(held.module);
@@ -133,12 +149,15 @@ void ProcessViews::criterion(const Fields& fields) {
   }
   if (!fields.yes(field::criterion_fits).value_or(true))
     row.detail = "given " + std::string(fields.text(field::criterion_given));
+  // A loss under autocast whose layers ran before it began: they computed in float32, and only the
+  // loss is cast.
   if (!autocast.empty() && layers_called_) {
     row.set(criterion::layers_cast, layers_cast_);
     // What ran outside is where to look.
     if (!layers_cast_ && !layers_place_.empty()) row.place = layers_place_;
   }
   if (!inputs.empty() && takes_exponentials(fields.text(field::criterion_function))) {
+    // Autocast computes such a loss in float32, whatever it is given.
     const bool narrow = inputs[0].dtype == "bfloat16" || inputs[0].dtype == "float16";
     row.set(criterion::wide, !narrow || !autocast.empty());
     if (narrow && autocast.empty() && row.detail.empty())

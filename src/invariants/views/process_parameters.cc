@@ -1,4 +1,14 @@
 // What an optimizer's step leaves of parameters and buffers: rows of ProcessViews.
+//
+//   fc.weight   requires_grad=yes held=yes has_grad=yes changed=no noticeable=yes lr_zero=no
+//   a rule      where the gradient is noticeable and the rate not zero: it changes
+//
+// Most columns are there to keep a rule from being wrong. Counterexample: "each parameter changes
+// at each step". A bias before a BatchNorm need not, nor one whose rate is zero, nor one of 16 bits
+// at a small rate.
+//
+// The cost: a row for each parameter and step. That ranks may be compared, its digests are copied
+// once more.
 #include <cmath>
 
 #include "invariants/views/process_views.h"
@@ -30,11 +40,15 @@ std::string without_numbers(std::string_view name) {
 
 }  // namespace
 
+// `lr` is the largest of the optimizer's rates, NaN where none is known. The row comes first, and
+// then what the next step has to know of this one.
 void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, double lr) {
   ObservedParameter& parameter = *model_.parameter_at(update.parameter);
   const ObservedModule* module = model_.module_at(parameter.module);
   bool has_grad = update.gradient_dtype.empty() ? update.gradient.has_value() : true;
   bool held = parameter.optimizer >= 0;
+  // A copy of a tensor that was meant to be shared: an output layer's weight beside an embedding's.
+  // Of two modules of one type an equal beginning may be meant, as of layers that are cloned.
   if (auto it = began_.find({parameter.root, update.before.value_or(0)});
       update.before && it != began_.end())
     for (int64_t other : it->second) {
@@ -43,6 +57,8 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
       const ObservedModule* of_twin = model_.module_at(twin->module);
       if (module && of_twin && of_twin->type != module->type) parameter.copied = true;
     }
+  // The same of another model: an optimizer that holds a network and the copy that should follow
+  // it.
   if (auto it = began_anywhere_.find(update.before.value_or(0));
       update.before && it != began_anywhere_.end())
     for (int64_t other : it->second) {
@@ -71,10 +87,14 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
   if (update.norm) row.set(parameter::finite, std::isfinite(*update.norm));
   const bool skipped = optimizer.yes(field::optimizer_skipped).value_or(false);
   row.set(parameter::changed, update.changed);
+  // Where it did not change now, the step before has to be known. Rprop lets one step out, and not
+  // two.
   if (update.changed && (*update.changed || parameter.changed))
     row.set(parameter::changed_lately, *update.changed || *parameter.changed);
+  // Whoever wrote it since the step before, not this step alone.
   if (parameter.last && update.value) row.set(parameter::moved, *parameter.last != *update.value);
   if (update.gradient_norm && update.norm && !std::isnan(lr))
+    // By the norms of the whole tensor, as a plain step of SGD would move it.
     row.set(parameter::noticeable, lr * *update.gradient_norm > kNoticeable * *update.norm);
   row.set(parameter::dtype, parameter.dtype);
   if (has_grad && !update.gradient_dtype.empty())
@@ -84,6 +104,7 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
   row.set(parameter::copied, parameter.copied);
   row.set(parameter::repeated, parameter.repeated);
   row.set(parameter::as_loaded, update.as_loaded);
+  // Of no model, and held: a copy that the optimizer works on.
   if (parameter.root < 0 && held)
     row.set(parameter::master_wide, parameter.dtype != "bfloat16" && parameter.dtype != "float16");
   if (held) row.set(parameter::twin_held, parameter.twin);
@@ -125,7 +146,9 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
                          (parameter.last && update.value && *parameter.last != *update.value);
   parameter.last = update.value;
   parameter.had_grad = has_grad;
+  // A step that had no gradient, or was left out, says nothing of what the next one should do.
   parameter.changed = has_grad && !skipped ? update.changed : std::nullopt;
+  // Ranks know a parameter by its name.
   if (grouped_ && !parameter.name.empty())
     ranks_.parameter(context_.rank, context_.step, parameter.name,
                      {update.value, update.before, update.gradient, has_grad, parameter.constant,
@@ -136,6 +159,8 @@ void ProcessViews::parameter_row(const Update& update, const Fields& optimizer, 
                       last_step_place_});
 }
 
+// A buffer's row asks who called its module since the last step: running statistics follow
+// training, and nothing else.
 void ProcessViews::buffer_row(const Update& update) {
   ObservedParameter& held = *model_.parameter_at(update.parameter);
   const ObservedModule* module = model_.module_at(held.module);
@@ -144,6 +169,7 @@ void ProcessViews::buffer_row(const Update& update) {
   if (held.last && update.value) row.set(buffer::changed, *held.last != *update.value);
   held.last = update.value;
   if (update.norm) row.set(buffer::finite, std::isfinite(*update.norm));
+  // torch's momentum is the new batch's share.
   if (module && module->momentum) row.set(buffer::slow, *module->momentum <= kLargestMomentum);
   row.set(buffer::training, update.training);
   if (module) {
@@ -167,6 +193,7 @@ void ProcessViews::buffer_row(const Update& update) {
   row.give();
 }
 
+// Of each function by itself: one that fills twice is told, and xavier after zeros is not.
 void ProcessViews::init_rows() {
   for (const auto& [number, functions] : fills_) {
     const ObservedParameter* parameter = model_.parameter_at(number);

@@ -1,4 +1,16 @@
 // Backward passes and optimizers' steps: rows of ProcessViews.
+//
+//   api backward                                a row of `loss`, at once
+//   update fc.weight, update fc.bias            none yet
+//   optimizer SGD, lr 0.1                       backward, optimizer, two of `parameter`
+//
+// Everything of a step waits for the optimizer's own observation, which comes last and says the
+// learning rate.
+//
+// Counterexample: a program that makes gradients without a backward pass, by torch.func. Columns
+// that ask for one are unknown then, and not "no".
+//
+// The cost: a step's updates, and its backward passes, until the step ends.
 #include <cmath>
 
 #include "invariants/views/process_views.h"
@@ -7,7 +19,7 @@ namespace opguard {
 
 namespace {
 
-// Two ways to add the same squares.
+// Two ways to add the same squares: clipping's and the step's.
 constexpr double kNearNorm = 0.02;
 // A loss that is the same to the last bit in so many backward passes is stuck.
 constexpr uint32_t kAlike = 3;
@@ -17,6 +29,7 @@ constexpr uint32_t kAlike = 3;
 void ProcessViews::api(const Fields& fields) {
   std::string_view name = fields.text(field::api_name);
   std::string_view place = fields.text(field::api_place);
+  // Each name stands in docs/formats/observations.md with what its number, flag and result are.
   if (name == "backward") return backward(fields);
   if (name.starts_with("init.")) {
     Filled& filled = fills_[fields.integer(field::api_object).value_or(-1)][std::string(name)];
@@ -32,6 +45,7 @@ void ProcessViews::api(const Fields& fields) {
   if (name == "zero_grad") {
     const auto object = fields.integer(field::api_object);
     const ObservedModule* module = model_.module_at(object);
+    // The number is of an optimizer or of a module, and both count from 0: the type tells.
     const bool of_module = module && module->type == fields.text(field::api_type);
     if (object && !of_module) known_optimizers_.insert(*object);
   }
@@ -52,8 +66,10 @@ void ProcessViews::api(const Fields& fields) {
   if (name.starts_with("clip_grad")) {
     const auto bound = fields.real(field::api_number), before = fields.real(field::api_result);
     ++clips_;
+    // A second clipping makes the norm unknown: optimizer_row() wants clips_ to be 1.
     clipped_.reset();
     if (fields.text(field::api_type) == "norm 2" && bound && before && std::isfinite(*before))
+      // The norm that is left: the bound, or what it was where that was less.
       clipped_ = std::min(*bound, *before);
     clip_place_ = place;
     clip_norm_ = before;
@@ -66,6 +82,8 @@ void ProcessViews::api(const Fields& fields) {
                  .several = (name == "scheduler" ? schedulers_ : known_optimizers_).size() > 1});
 }
 
+// `number` is the loss, `flag` whether it wants a gradient, `result` how many parameters have stale
+// gradients.
 void ProcessViews::backward(const Fields& fields) {
   std::optional<double> value = fields.real(field::api_number);
   bool repeated = value && last_loss_ && *value == *last_loss_ && std::isfinite(*value);
@@ -90,9 +108,11 @@ void ProcessViews::backward(const Fields& fields) {
   if (value) held.finite = std::isfinite(*value);
   if (auto stale = fields.real(field::api_result)) held.stale = *stale > 0;
   held.forward_before = forward_for_gradients_;
+  // Another pass waits for the same step.
   held.accumulates = !backwards_.empty();
   forward_for_gradients_ = layers_called_ = layers_cast_ = false;
   backwards_.push_back(std::move(held));
+  // Whose parameters it reached is not known: it counts for all.
   for (auto& [number, state] : optimizers_) state.backward = true;
   passes_.trained();
   const auto& batch = passes_.last();
@@ -110,6 +130,7 @@ void ProcessViews::backward(const Fields& fields) {
                            .several = known_optimizers_.size() > 1});
 }
 
+// `reached`: a step used the gradients; false: they were thrown away; none: the run ended before.
 void ProcessViews::backward_rows(std::optional<bool> reached) {
   for (BackwardRow& held : backwards_) {
     RowMaker row(held.where, ViewNumber::backward);
@@ -149,6 +170,8 @@ void ProcessViews::update(const Fields& fields) {
   update.training = fields.yes(field::update_training);
   update.as_loaded = fields.yes(field::update_as_loaded);
   if (auto* parameter = model_.parameter_at(update.parameter);
+      // Matrices in the first step alone. What is one number all over begins equal to many others
+      // by itself.
       parameter && !parameter->had_grad && !parameter->constant && parameter->dims > 1 &&
       update.before.value_or(0) != 0 && parameter->root >= 0 && context_.step == 0) {
     began_[{parameter->root, *update.before}].push_back(update.parameter);
@@ -157,6 +180,8 @@ void ProcessViews::update(const Fields& fields) {
   updates_.push_back(std::move(update));
 }
 
+// The order within matters. backward_rows() and optimizer_row() want parameters as they were:
+// `last` is the value after the step before until parameter_row() puts the new one there.
 void ProcessViews::optimizer(const Fields& fields) {
   double lr = 0;
   bool lr_known = false;
@@ -165,6 +190,7 @@ void ProcessViews::optimizer(const Fields& fields) {
                  : value.kind == ObservedKind::integer ? static_cast<double>(value.integer)
                                                        : NAN;
     if (std::isnan(one)) continue;
+    // The largest of all groups: where even that is zero, nothing can move.
     lr = std::max(lr, std::abs(one));
     lr_known = true;
   }
@@ -179,6 +205,7 @@ void ProcessViews::optimizer(const Fields& fields) {
   masters_ = masters_ || fields.integer(field::optimizer_strangers).value_or(0) > 0;
   optimizer_row(fields, lr);
   rank_step(fields);
+  // A parameter's row asks whether its gradient is slight beside this.
   largest_gradient_ = 0;
   for (const Update& update : updates_)
     if (update.gradient_norm && std::isfinite(*update.gradient_norm))
@@ -194,6 +221,7 @@ void ProcessViews::optimizer(const Fields& fields) {
   init_rows();
   state.backward = false;
   state.stepped = true;
+  // What a gradient scaler left out is no step in the order of calls.
   if (!fields.yes(field::optimizer_skipped).value_or(false))
     sequence_.add(context_, {.name = "step",
                              .type = fields.text(field::optimizer_type),
@@ -265,10 +293,12 @@ void ProcessViews::optimizer_row(const Fields& fields, double lr) {
                      fields.integer(field::optimizer_trainable_left).value_or(0) == 0;
   std::optional<bool> clipped_all;
   if (alone && clips_ == 1 && clipped_ && gradients && std::isfinite(*gradients))
+    //   clipped to 1.0, and the step finds a norm of 3.2: the clipping was not given all gradients
     clipped_all = std::abs(*gradients - *clipped_) <= kNearNorm * std::max(*gradients, *clipped_);
   row.set(optimizer::clipped_all, clipped_all);
   const std::string_view aliased = fields.text(field::optimizer_aliased);
   if (fields.known(field::optimizer_aliased)) row.set(optimizer::own_memory, aliased.empty());
+  // Asked at its first step alone: later its state is its own.
   if (!state.stepped) row.set(optimizer::state_loaded, state.loaded);
   row.set(optimizer::rest_loaded, !rest_loaded_.empty());
   // Gradients may be made without: by torch.func, by an evolution strategy.

@@ -1,3 +1,13 @@
+// Each kind of observation has a function here or in process_steps.cc, process_parameters.cc,
+// process_functions.cc. What only describes goes to ObservedModel; what happens becomes a row.
+//
+//   module, form, parameter   remembered by number, no row
+//   call                      a row of `call`; where no module called it one of `root` as well
+//   update                    waits for its optimizer's observation
+//   optimizer                 rows of `optimizer`, `parameter`, `buffer`, `backward` and others
+//
+// Counterexample: a row at each observation. Whether a backward pass was of use shows at a later
+// step. Whether a parameter moved for nothing needs the learning rate, which comes behind it.
 #include "invariants/views/process_views.h"
 
 #include <cmath>
@@ -19,12 +29,14 @@ bool is_batch_norm(std::string_view type) {
   return type.starts_with("BatchNorm") || type == "SyncBatchNorm";
 }
 
-// torch's list of operators that autocast runs in the lower type, as layers.
+// torch's list of operators that autocast runs in the lower type, as layers. Softmax and losses are
+// not among them: they run in float32.
 bool is_cast_by_autocast(std::string_view type) {
   return type == "Linear" || type == "Bilinear" || type.starts_with("Conv");
 }
 
 // Of [4, 16, 8] from a loader of batches of 4: has the module been told that samples come first?
+// Not known where both sizes are that of the batch, or none is.
 std::optional<bool> batch_where_expected(const ObservedModule& module, const ObservedForm& form,
                                          int64_t batch) {
   if (!module.batch_first || form.in_shape.size() != 3 || batch < 2) return std::nullopt;
@@ -39,6 +51,7 @@ bool is_reduction(std::string_view function) {
 
 }  // namespace
 
+// Here, and not beside RowMaker, which knows no tables.
 size_t RowMaker::columns_of(uint16_t view) {
   static const std::vector<size_t> counts = [] {
     std::vector<size_t> made;
@@ -54,9 +67,12 @@ ProcessViews::ProcessViews(CellTexts& texts, RowSink& sink, const std::vector<st
 
 void ProcessViews::add(const Observation& observation, std::span<const ObservationSchema> schemas) {
   SeenKind kind = kinds_.kind(observation.schema, schemas, strings_);
+  // Of a newer recorder: nothing here asks it.
   if (kind == SeenKind::unknown) return;
   Fields fields(observation, kinds_.positions(observation.schema), strings_);
   context_.step = observation.step;
+  // `context_` is copied into rows that are given later: they keep the step and the time of what
+  // they tell.
   context_.order = static_cast<uint64_t>(observation.time_ns);
   context_.event = observation.event;
   switch (kind) {
@@ -102,12 +118,14 @@ void ProcessViews::add(const Observation& observation, std::span<const Observati
 }
 
 void ProcessViews::finish() {
+  // What is still open stays unknown: the run may have been cut here.
   backward_rows(std::nullopt);
   random_rows();
   init_rows();
   if (grouped_) ranks_.process_ended(context_.rank);
 }
 
+// A process of one rank is compared with nobody: nothing is handed to RankViews.
 void ProcessViews::group(const Fields& fields) {
   context_.rank = static_cast<int32_t>(fields.integer(field::group_rank).value_or(context_.rank));
   grouped_ = fields.integer(field::group_world).value_or(1) > 1;
@@ -140,6 +158,7 @@ void ProcessViews::call(const Fields& fields) {
   row.set(call::dim0_kept, form->dim0_kept);
   row.set(call::dim0_equal, form->dim0_equal);
   row.set(call::spreads, form->spreads);
+  // By the size that the last batch's loader was made with.
   row.set(call::batch_where_expected, batch_where_expected(*module, *form, passes_.last().size));
   row.set(call::drew, fields.yes(field::call_drew));
   row.set(call::type, module->type);
@@ -156,9 +175,11 @@ void ProcessViews::call(const Fields& fields) {
     ranks_.call(context_.rank, context_.step, module->name,
                 {std::string(module->type_for_rules()), module->type, form->shapes, form->training,
                  form->grad, std::string(place), form->shape_words});
+  // Children return before their root, so what they show is there when the root's row is made.
   if (form->training && is_batch_norm(module->type_for_rules())) mode_shown_ = true;
   if (form->grad && is_cast_by_autocast(module->type_for_rules())) {
     layers_called_ = true;
+    // One layer under autocast is enough.
     layers_cast_ = layers_cast_ || !form->autocast.empty();
   }
   if (!fields.known(field::call_caller)) root_call(fields, *module, *form);
@@ -173,6 +194,7 @@ void ProcessViews::root_call(const Fields& fields, const ObservedModule& module,
   row.set(root::training, form.training);
   row.set(root::grad, form.grad);
   row.set(root::uniform, form.uniform);
+  // Of what was called since the last root returned: within this one.
   row.set(root::mode_shows, mode_shown_);
   row.set(root::dim0_equal, form.dim0_equal);
   row.set(root::trained_before, trained_before_);
@@ -211,11 +233,13 @@ void ProcessViews::save(const Fields& fields) {
   auto missing = fields.texts(field::save_missing);
   auto unlike = fields.texts(field::save_unlike);
   sequence_.add(context_, {.name = "save", .place = fields.text(field::save_place)});
+  // No model was met: the checkpoint has nothing to be compared with.
   if (live == 0) return;
   RowMaker row(context_, ViewNumber::save);
   // Of a checkpoint that has none of the models' tensors nothing can be told.
   bool some = same > 0 || !unlike.empty();
   row.set(save::some, some);
+  // As where some tensors were copied before the last step, and some after it.
   row.set(save::mixed, same > 0 && !unlike.empty());
   if (some) {
     row.set(save::has_all, missing.empty());
@@ -248,7 +272,9 @@ void ProcessViews::load(const Fields& fields) {
   const auto missing = fields.integer(field::load_missing);
   const auto unexpected = fields.integer(field::load_unexpected);
   if (given && unexpected && *given > 0) row.set(load::fills_some, *unexpected < *given);
+  // Both at once is the sign of another prefix: module.fc.weight is given, and fc.weight wanted.
   if (missing && unexpected) row.set(load::names_match, *missing == 0 || *unexpected == 0);
+  // All that is given is the module's own memory: state_dict() gives no copies.
   if (given && own && *given > 0) row.set(load::given_is_other, *own < *given);
   if (missing) row.set(load::complete, *missing == 0);
   if (unexpected) row.set(load::nothing_unexpected, *unexpected == 0);
@@ -271,6 +297,7 @@ void ProcessViews::collective(const Fields& fields) {
   auto shape = fields.integers(field::collective_shape);
   int64_t elements = 1;
   for (int64_t size : shape) elements *= size;
+  // A single number may be a loss that is averaged to be printed: that makes no replicas.
   if (grouped_ && is_reduction(function) && elements > 1)
     ranks_.reduced(context_.rank, context_.step);
   auto sequence = fields.integer(field::collective_sequence);

@@ -41,6 +41,7 @@ class ProcessViews {
   void group(const Fields& fields);
   void call(const Fields& fields);
   void root_call(const Fields& fields, const ObservedModule& module, const ObservedForm& form);
+  // A call of the library, by its name: backward, zero_grad, clip_grad_norm, seed ...
   void api(const Fields& fields);
   void backward(const Fields& fields);
   void parameter(const Fields& fields);
@@ -104,6 +105,7 @@ class ProcessViews {
   std::map<int64_t, OptimizerState> optimizers_;
   std::set<int64_t> known_optimizers_;  // those that have not stepped too
   bool masters_ = false;  // an optimizer holds what no model does: copies of parameters
+  // Until their optimizer's observation comes; then rows.
   std::vector<Update> updates_;
   std::vector<BackwardRow> backwards_;
   std::vector<RandomRow> randoms_;

@@ -1,4 +1,15 @@
 // What ranks step with: samples, learning rates, clipping, random numbers. Rows of RankViews.
+//
+//   step 0   learning rate 0.1 on rank 0, 0.2 on rank 1             same_lr=no
+//   step 1   a norm of 3 was clipped on rank 0, of 2 on rank 1      same_clip=no
+//   step 2   the generators' states were 10 and 11, and are 7, 7    draws_apart=no
+//
+// Counterexample: equal samples on two ranks are no fault where the ranks hold different models, as
+// the stages of a pipeline do. So replicas are asked for first, where it is known which ranks are
+// some.
+//
+// The cost of a batch: for each pair of ranks a set of one rank's samples. Of a pass each rank's
+// samples are held once.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +25,7 @@ namespace {
 // Of so many samples of a batch one may be another rank's by chance.
 constexpr size_t kChance = 4;
 constexpr size_t kChanceOfPass = 8;
+// A rank's samples beyond these are not held: a long pass is compared by its first ones.
 constexpr size_t kMostSamplesOfPass = 1 << 20;
 // Of one norm that each rank has computed for itself.
 constexpr double kSameNorm = 1e-3;
@@ -26,6 +38,7 @@ void RankViews::compare_optimizers(uint32_t step,
     std::vector<const RankOptimizer*> all;
     for (const auto& [number, of_rank] : ranks)
       if (of_rank->optimizers.size() > k) all.push_back(&of_rank->optimizers[k]);
+    // The k-th step of each rank, and only where all have one.
     if (all.size() != ranks.size()) return;
     const RankOptimizer& first = *all[0];
     bool rates = true, known = true, norms = true, clipped = true, drawn = true;
@@ -40,12 +53,15 @@ void RankViews::compare_optimizers(uint32_t step,
       drawn = drawn && one->noise;
       if (one->noise) states.insert(*one->noise);
     }
+    // All in different states. Two of eight that draw alike are as wrong as all.
     const bool apart = drawn && states.size() == all.size();
     RowContext where = context(step, *ranks[0].second);
     RowMaker row(where, ViewNumber::rank_steps);
     row.set(rank_steps::together, together_);
     if (known) row.set(rank_steps::same_lr, rates);
     if (clipped) row.set(rank_steps::same_clip, norms);
+    // Ranks that were seeded alike draw alike on purpose. Only who was apart twice in a row is
+    // asked.
     if (drawn && steps_apart_ > 1) row.set(rank_steps::draws_apart, apart);
     row.name = first.type;
     row.place = first.place;
@@ -77,11 +93,13 @@ void RankViews::compare_optimizers(uint32_t step,
 
 void RankViews::follow_pass(const std::vector<std::pair<int32_t, const RankBatch*>>& batches) {
   const auto pass = batches[0].second->pass;
+  // The first rank says which pass it is: its loader's number and the pass over it.
   if (pass_.pass != pass) pass_ = {.pass = pass, .given = {}, .shared = {}};
   for (size_t j = 0; j < batches.size(); ++j) {
     auto& own = pass_.given[batches[j].first];
     if (own.size() > kMostSamplesOfPass) continue;
     for (uint64_t sample : batches[j].second->samples) {
+      // A sample that a rank is given twice is shared once.
       if (!own.insert(sample).second) continue;
       for (auto& [rank, given] : pass_.given)
         if (rank != batches[j].first && given.contains(sample))
@@ -106,6 +124,7 @@ void RankViews::compare_batches(uint32_t step,
     for (size_t j = 1; j < there.size(); ++j) {
       shapes = shapes && there[j].second->shapes == there[0].second->shapes;
       for (size_t i = 0; i < j; ++i) {
+        // Of ranks of which nothing is known each pair counts.
         bool pair = replicas_.size() == ranks.size() && replicas_[j] == replicas_[i];
         replicas = replicas || pair;
         if (!replicas_.empty() && !pair) continue;
@@ -131,6 +150,7 @@ void RankViews::compare_batches(uint32_t step,
     // A distributed sampler repeats a few, as all ranks get as many.
     const bool of_many = of_pass * kChanceOfPass > given && of_pass > static_cast<size_t>(world_);
     const bool many = shared * kChance > batch || of_many;
+    // In between the cell stays unknown: too few to be told, too many to be praised.
     if (many || (shared == 0 && of_pass == 0)) row.set(rank_batches::disjoint, !many);
     row.set(rank_batches::replicas, replicas);
     row.set(rank_batches::distributed, distributed);

@@ -1,3 +1,17 @@
+// Equality over ranks is told by classes: each rank has the number of the first rank that holds the
+// same digest.
+//
+//   four ranks hold   5f 5f 90 5f     classes 0 0 2 0
+//   a step later      77 12 31 77     classes 0 1 2 0: rank 1 has left rank 0, so `equal` is no
+//
+// So nobody has to know the layout. In a pipeline of two stages with two replicas each, ranks are
+// equal in pairs, and only a pair that parts is a finding.
+//
+// Counterexample: "all ranks hold the same" as the rule, which no sharded program keeps. And a
+// parameter that one rank lacks is not compared: stages have their own.
+//
+// The cost of a step: of each parameter ranks^2 comparisons of digests at worst, and one map of
+// names.
 #include "invariants/views/rank_views.h"
 
 #include <algorithm>
@@ -14,6 +28,8 @@ constexpr size_t kMostStepsHeld = 4096;
 
 // Which ranks hold equal values: a number for each rank, that of the first one of its class. A rank
 // without a value is in a class of its own; so is one of zeros, which says nothing.
+//
+//   {7, 7, none, 0, 0, 7} -> 0 0 2 3 4 0
 std::vector<uint32_t> classes_of(const std::vector<std::optional<uint64_t>>& values) {
   std::vector<uint32_t> classes(values.size());
   for (uint32_t i = 0; i < values.size(); ++i) {
@@ -27,13 +43,15 @@ std::vector<uint32_t> classes_of(const std::vector<std::optional<uint64_t>>& val
   return classes;
 }
 
+// Do any two ranks hold the same?
 bool has_company(const std::vector<uint32_t>& classes) {
   for (uint32_t i = 0; i < classes.size(); ++i)
     if (classes[i] != i) return true;
   return false;
 }
 
-// Have two ranks that were in one class come apart?
+// Have two ranks that were in one class come apart? Who joins a class splits nothing. Of another
+// number of ranks nothing can be said: one has ended.
 bool splits(const std::vector<uint32_t>& before, const std::vector<uint32_t>& now) {
   if (before.size() != now.size()) return false;
   for (size_t i = 0; i < now.size(); ++i)
@@ -41,7 +59,8 @@ bool splits(const std::vector<uint32_t>& before, const std::vector<uint32_t>& no
   return false;
 }
 
-// Ranks that are in one class of both.
+// Ranks that are in one class of both. The numbers are new ones: only equal or not can be told from
+// them.
 std::vector<uint32_t> refined(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers;
   std::vector<uint32_t> both;
@@ -54,6 +73,7 @@ std::vector<uint32_t> refined(const std::vector<uint32_t>& a, const std::vector<
 
 void RankViews::joined(int32_t rank, int32_t world) {
   Rank& known = ranks_[rank];
+  // A rank whose process has ended begins anew: what was held of the old one is gone.
   if (known.over) known = {};
   world_ = std::max(world_, world);
 }
@@ -107,6 +127,8 @@ void RankViews::finish() {
   compare_messages();
 }
 
+// Compares steps in order, as long as no rank is missing. Missing is who has not joined, and who is
+// not over and has not ended the step.
 void RankViews::compare_ready() {
   if (world_ < 2 || ranks_.size() < 2) return;
   while (true) {
@@ -123,6 +145,7 @@ void RankViews::compare_ready() {
 }
 
 RowContext RankViews::context(uint32_t step, const Step& first) {
+  // Rows of collectives and of messages have no time of their own: they get the last one.
   order_ = std::max(order_, first.order);
   return {texts_, sink_, step, -1, first.order, first.event};
 }
@@ -180,6 +203,7 @@ void RankViews::compare_parameters(uint32_t step,
     if (has_company(at.classes)) ++equal_ones;
     if (has_company(at.began)) ++began_ones;
   }
+  // One parameter alone tells nothing of the model.
   bool most_equal = telling > 1 && equal_ones * 2 > telling;
   replicas_ = most_equal ? replicas : std::vector<uint32_t>{};
   bool reduced = true, wrapped = true, sent = false;
@@ -217,16 +241,22 @@ void RankViews::compare_parameters(uint32_t step,
     const bool began_apart = began_equal && splits(history.began, at.began);
     const bool all_hold =
         std::all_of(at.held.begin(), at.held.end(), [](const RankParameter* p) { return p->held; });
+    // Looked at in the first step, and asked in the second one alone: `began` is empty from then
+    // on.
     const bool promises = all_hold && !history.met && !first.constant && !first.split &&
                           has_company(at.began) && (was_sent || all_part);
     history.began = promises ? at.began : std::vector<uint32_t>{};
+    // Against the last step where ranks were equal in it, else against how this step began.
     bool came_apart = history.equal > 0 ? splits(history.classes, at.classes)
                       : began           ? splits(at.began, at.classes)
                                         : false;
+    // Two updates in a row are no chance. One is enough where the ranks are replicas by other
+    // signs.
     bool was_equal = history.equal >= 2 || began || (history.equal > 0 && alike);
     bool equal = has_company(at.classes) && !came_apart;
     if (first.value) {
       const bool apart = came_apart || began_apart;
+      // Of those that were equal: none has left its class. Of others: are any two equal?
       row.set(rank_parameters::equal, was_equal || began_equal ? !apart : has_company(at.classes));
       row.set(rank_parameters::was_equal, was_equal);
       row.set(rank_parameters::began_equal, began_equal);
@@ -279,6 +309,7 @@ void RankViews::compare_calls(uint32_t step, const std::vector<std::pair<int32_t
   };
   for (const auto& [module, every] : ranks[0].second->calls) {
     const std::vector<const RankCall*> calls = of_training(every);
+    // The k-th call of a module on one rank is held against the k-th on each other.
     for (size_t k = 0; k < calls.size(); ++k) {
       bool shapes = true, modes = true;
       size_t met = 0;
@@ -298,6 +329,7 @@ void RankViews::compare_calls(uint32_t step, const std::vector<std::pair<int32_t
         }
         modes = modes && call.training == calls[k]->training;
       }
+      // Only calls that all ranks made are compared.
       if (met < ranks.size()) continue;
       RowContext where = context(step, *ranks[0].second);
       RowMaker row(where, ViewNumber::rank_calls);
@@ -321,12 +353,14 @@ void RankViews::compare_calls(uint32_t step, const std::vector<std::pair<int32_t
 void RankViews::compare_collectives(uint32_t before) {
   for (auto it = collectives_.begin(); it != collectives_.end();) {
     auto& calls = it->second;
+    // Those of a step wait until the next step is compared; at the end `before` is above all steps.
     bool ready = std::all_of(calls.begin(), calls.end(),
                              [&](auto& call) { return call.second.first < before; });
     if (!ready) {
       ++it;
       continue;
     }
+    // A call that one rank alone made is dropped: there is nothing to hold it against.
     if (calls.size() > 1) {
       const auto& [first_rank, first] = calls[0];
       bool same = true, shape = true, dtype = true, left = true, known = true;
@@ -356,12 +390,14 @@ void RankViews::compare_collectives(uint32_t before) {
   }
 }
 
+// A message that only one side has told waits, to the end if need be.
 void RankViews::compare_messages() {
   for (auto it = messages_.begin(); it != messages_.end();) {
     auto& [key, entries] = *it;
     const RankMessage *sent = nullptr, *received = nullptr;
     uint32_t step = 0;
     for (auto& [at, message] : entries) {
+      // `number` counts within the pair and the tag, so both sides number a message alike.
       (message.sent ? sent : received) = &message;
       step = std::max(step, at);
     }

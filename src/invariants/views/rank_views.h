@@ -25,6 +25,9 @@ namespace opguard {
 
 // A parameter of one rank after a step.
 struct RankParameter {
+  // Digests: after the step, as it began, and of the gradient that it used. `split`, `placed`:
+  // ranks hold parts of it, it is a DTensor. `constant`: all elements were equal when it was first
+  // met. `shape` is a digest.
   std::optional<uint64_t> value, before, gradient;
   bool has_grad = false, constant = false, split = false, placed = false, requires_grad = false;
   bool held = false, finite = true;
@@ -49,6 +52,7 @@ struct RankCall {
 };
 
 struct RankBatch {
+  // A digest of each sample. `shapes`: of what the batch is made of.
   std::vector<uint64_t> samples;
   bool distributed = false;
   std::string sampler, place;
@@ -59,12 +63,14 @@ struct RankBatch {
 struct RankCollective {
   std::string function, dtype, place;
   std::vector<int64_t> shape;
+  // A digest of what the call left; none where it was not waited for.
   std::optional<uint64_t> left;
   bool reads_alike = false;  // all ranks are left with the same value
 };
 
 struct RankMessage {
   bool sent = false;
+  // Ranks. `number` counts the messages of this pair and tag.
   int32_t from = 0, to = 0;
   int64_t tag = 0, number = 0;
   std::string dtype, place;
@@ -97,6 +103,7 @@ class RankViews {
 
  private:
   struct Step {
+    // By name.
     std::map<std::string, RankParameter> parameters;
     std::map<std::string, std::vector<RankCall>> calls;
     std::vector<RankBatch> batches;
@@ -132,6 +139,7 @@ class RankViews {
   CellTexts& texts_;
   RowSink& sink_;
   std::map<int32_t, Rank> ranks_;
+  // How many ranks there are, as the process groups say.
   int32_t world_ = 0;
   uint32_t compared_ = 0;  // steps before this one
   std::map<std::string, History> histories_;

@@ -1,4 +1,7 @@
 // invariants/views/rank_words.h: values on several ranks, in words.
+//
+// Of a digest the first four hexadecimal digits are shown: enough to see which ranks agree. Of
+// eight ranks at most, so a row of a thousand ranks stays a line.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,12 @@
+// Logs of several ranks, read in turns: all observations of the least step that a rank still has,
+// then the next step's.
+//
+//   rank 0 at step 3, rank 1 at step 2     rank 1 is read to the end of step 2, then both of step 3
+//
+// Counterexample: one log after the other. RankViews would hold all steps of the first rank until
+// the second one comes.
+//
+// The cost: one observation of each rank in memory, and what the views hold.
 #include "invariants/views/read_views.h"
 
 #include <memory>
@@ -18,6 +27,7 @@ struct Reading {
   const ProcessLog& log;
   ObservationCursor cursor;
   Observation row;
+  // `row` is one that was not handed on yet.
   bool more = false;
   size_t process = 0;
 };
@@ -54,6 +64,7 @@ void read_views(const Run& run, CellTexts& texts, RowSink& sink) {
     }
   }
   views.finish();
+  // These come from events, at the end: their step does not fit into the turns.
   for (const ProcessLog& log : run.processes) argument_rows(log, texts, sink);
 }
 

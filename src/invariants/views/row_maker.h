@@ -30,6 +30,8 @@ struct RowContext {
   uint64_t event = kNone;
 };
 
+// Each maker has an array of so many cells, on the stack. A view of more columns would write past
+// it; `sequence`, the widest one, is looked at by a static_assert.
 inline constexpr size_t kMostColumns = 64;
 
 class RowMaker {
@@ -54,6 +56,8 @@ class RowMaker {
   void set(size_t column, const char* text) { set(column, std::string_view(text)); }
   void set_number(size_t column, uint32_t text) { cells_[column] = text; }
 
+  // To the sink, whole, once. What a row names must live until then: texts of `fields`, or a string
+  // of the caller's.
   void give() {
     row_.cells = {cells_.data(), columns_of(row_.view)};
     row_.detail = detail;
@@ -63,6 +67,7 @@ class RowMaker {
     context_.sink.add(row_);
   }
 
+  // For its number. Name, module, place and detail are put into it by give().
   ViewRow& row() { return row_; }
   std::string_view name, module, place;
   std::string detail;

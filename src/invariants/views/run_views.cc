@@ -1,3 +1,5 @@
+// A process that has ended gives its open rows once, whoever tells of it first: its log's end, or
+// the run's.
 #include "invariants/views/run_views.h"
 
 namespace opguard {

@@ -1,4 +1,15 @@
 // What the columns of columns.h are called, and what may be concluded of them.
+//
+//   concluded("dtype", "dtype")             may be what follows, and may be asked
+//   meaning("held", "coverage")             the same; asked, it needs one program's counterexamples
+//   known("requires_grad"), asked("attr")   only asked; of the first the meaning is known
+//   own("name")                             asked where all runs are of one program
+//
+// A column is concluded where a broken rule of it tells a person what to mend. Counterexample:
+// `first` and `dims` are only circumstances.
+//
+// The trap: the order is that of the enums. The static_asserts see a column too many, and no two
+// that were swapped.
 #include <algorithm>
 #include <array>
 
@@ -264,10 +275,11 @@ static_assert(kRankStepsColumns.size() == rank_steps::columns);
 
 }  // namespace
 
-// In sequence.cc, which makes the columns of its calls.
+// In call_sequence.cc, which makes the columns of its calls.
 std::span<const ViewColumn> sequence_columns();
 
 std::span<const RuleView> views() {
+  // The order is that of ViewNumber.
   static const RuleView kViews[] = {
       {"parameter", "parameter at an optimizer's step", kParameterColumns},
       {"optimizer", "optimizer's step", kOptimizerColumns},
