@@ -1,3 +1,14 @@
+// The order of of() is the order of how sure each answer is.
+//
+//   1. what only the candidate has, of the readers of parts, then of the region, the latest first
+//   2. the exchange that brought a value from another rank
+//   3. what wrote over memory that the backward pass needed
+//   4. of a multiple that ranks add up, what multiplies that by a number
+//   5. the tensor's own maker, else the latest of the region with a known line, else the backward
+//      pass that added to a gradient
+//
+// Counterexample: an operator of a helper that the reference runs in another module alone. It
+// counts as the candidate's own in this one, though the reference has it.
 #include "align/tolerance/named_operator.h"
 
 #include <algorithm>

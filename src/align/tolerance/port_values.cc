@@ -1,3 +1,5 @@
+// Four passes, each over what the one before has left: parameters, names, results, moved elements.
+// pairs() has their order. What lies in `known` is the reference's, and is compared with nothing.
 #include "align/tolerance/port_values.h"
 
 #include <algorithm>
