@@ -1,3 +1,13 @@
+// Each step's entry has a chain of all digests so far. So one look at a step tells whether
+// everything before it was equal, and the first step that differs is found by halving.
+//
+//   entry   0    1    2    3          a   c0 c1 c2 c3
+//   chain   =    =    x    x          b   c0 c1 d2 d3       entry 2 is the first
+//
+// All ranks are searched together, and the earliest of their first steps counts for the job.
+//
+// `bring` fetches blocks of indexes that lie elsewhere. It is asked before each look, for all logs
+// in one call.
 #include "align/pair/equal_start.h"
 
 #include <algorithm>
@@ -115,6 +125,7 @@ bool IndexedRuns::find_first_apart() {
   return true;
 }
 
+// Segments are removed from the front. The first step that begins behind what was removed is whole.
 bool IndexedRuns::find_kept() {
   std::vector<IndexSearch> searches;
   for (Both& both : logs_)

@@ -1,3 +1,10 @@
+// A run is put together of three files of a folder: its logs, sites.json and run.json.
+//
+//   *.log        events; locations as the runtime knew them: file and line
+//   sites.json   the exact places, which take their place; calls, parameters, texts
+//   run.json     what ran: command, tree, commit
+//
+// Paths in the last two may be relative to the folder, so that a run can be moved with its sources.
 #include "align/pair/run.h"
 
 #include <memory>

@@ -1,3 +1,17 @@
+// Three sources of sites, all entered in one table by the rule that names them.
+//
+//   walk_back()      origins of all values that only one run holds, on both sides
+//   add_alone()      an operator of one run alone that reads nothing new: control flow
+//   add_unequal()    pairs that differ by themselves, though no value of theirs is new
+//
+//   "model.index_add:77ab:out/out0,kind=op,phase=forward"     times 8, the earliest is shown
+//
+// A number is explained if both runs show the same origin. Within a day of the log's start it is a
+// wall clock, within a minute of the event's own clock a monotonic one. One that is the process's
+// number, or lies where Linux puts memory, is that.
+//
+// Counterexample: a number that some operator handed out before. It is noise from there, and no
+// site.
 #include "align/rules/noise.h"
 
 #include <algorithm>

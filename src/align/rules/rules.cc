@@ -1,3 +1,11 @@
+// A rule is read once, and turned into readings of each boundary of a log.
+//
+//   rule        loader.item:in/arg0
+//   readings    boundary "loader.item:in/arg0"     slot ""         a boundary id has a colon, too
+//               boundary "loader.item"             slot "in/arg0"  cut at the colon
+//
+// Which was meant shows where a boundary of the log matches. Globs are held against texts once a
+// boundary. What depends on the event (occurrence, step, phase) is asked at each.
 #include "align/rules/rules.h"
 
 #include <algorithm>

@@ -8,8 +8,8 @@
 // Within 1 and 2 the best hypothesis is taken, and the runner-up decides whether the answer is
 // ambiguous. Of 3 the first factor that fits is.
 //
-// Any value has some factor at which it is a little nearer. So a fitted one is a multiple only if it
-// explains half of the difference.
+// Any value has some factor at which it is a little nearer. So a fitted one is a multiple only if
+// it explains half of the difference.
 #include "align/tolerance/placement.h"
 
 #include <algorithm>
