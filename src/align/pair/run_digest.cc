@@ -3,7 +3,7 @@
 // place and number of steps.
 //
 //   closed log    steps 0 .. 39   records of all, from the index's end
-//   open log      steps 0 .. 38   without the last: how many records a step has, the next entry tells
+//   open log      steps 0 .. 38   not the last: how many records a step has, the next one tells
 //
 // Counterexample: a log that lost records. Its digest would say less than it seems to.
 #include "align/pair/run_digest.h"
