@@ -1,3 +1,16 @@
+// Tasks of about 1 MiB, in rows or in columns of one row, whose sums are added in their order.
+//
+//   [512, 4096] bfloat16     128 rows a task, 4 tasks
+//   [1, 10^7] float32        one row in parts of columns, each a multiple of 64
+//
+// Sums of types of two bytes may be gathered in float32, of 1,024 rows at most (sketch_sums.h). Then
+// they are folded into float64.
+//
+// What is not finite spoils a sum. A task with such a sum is read again, and only its finite
+// elements are added; the others are counted.
+//
+// og1 and the sketch share a pass where a row group of 32 KiB is still in the cache for the second
+// reader. Of small tensors two passes find it there anyway.
 #include "runtime/fingerprint/sketch.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// Modules are walked by their own tables (_parameters, _buffers, _modules), which are plain dicts:
+// no method of the program runs.
+//
+//   module      param:layers.0.weight, grad:layers.0.weight, param:bn.running_mean
+//   optimizer   param:layers.0.weight, grad:..., state:layers.0.weight.exp_avg
+//   an object with a list `params` of leaves     its parameters, as an optimizer of one's own
+//
+// A parameter that no module names has its number: "param0".
 #include "runtime/recorder/held.h"
 
 #include "record/record.h"

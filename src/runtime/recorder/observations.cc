@@ -1,3 +1,15 @@
+// A row is coded as it is given, without a Python object made on the way, into a buffer that is
+// used again.
+//
+//   observe(3, (5, 0x5f1c90aa, 1.25, None))     integer, bits, real; none at the end are left out
+//
+// A schema has a number for the process, and another in each log. The second is looked up when a
+// row comes: where the log is another one (generation), its fields are said there first.
+//
+// Hashes and lengths of tensors are read here too, for watchers in Python. They are no records, and
+// make no event.
+//
+// Counterexample: a list within itself. Beyond eight levels all is none.
 #include "runtime/recorder/observations.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// A sketch is made as its slot is, long before its event is written. It waits in a ring of 65,534
+// places, and the slot holds the place plus one.
+//
+//   take()     out0 of event 17     place 4: its code (record/sketch_code.h); slot.sketch = 5
+//   entry()    as event 17 is added: place 4 is moved into the event's entry, and is empty
+//
+// Which pieces a shape is sketched in depends on the shape alone, so it is found once for each. A
+// parameter that turns out to be padded changes that (learn_padding): then all is found anew.
+//
+// Counterexample: integers that cannot be converted, and tensors that cannot be read. They have no
+// sketch, and the slot says 0.
 #include "runtime/recorder/sketches.h"
 
 #include <algorithm>
@@ -53,6 +64,7 @@ Sketches& sketches() {
   return *all;
 }
 
+// One line of a file as docs/design/tolerance.md shows it. "type" lines are read by the jitter.
 bool Sketches::take_line(std::string_view text) {
   const size_t space = text.find(' ');
   const std::string_view word = text.substr(0, space);
@@ -212,6 +224,7 @@ void Sketches::gradients(uint32_t step) {
   if (!done) recorder().fault("the gradients could not be recorded");
 }
 
+// "" where no slot of the event has a sketch. Strings are their number plus one, 0 for none.
 std::string Sketches::entry(const std::vector<Slot>& slots, const Event& event) {
   std::string coded;
   uint64_t count = 0;
