@@ -1,4 +1,4 @@
-// A type has a number by which the loops are chosen. A name that is not known goes by its width:
+// A type has a number by which the loops are chosen. A name that is not known goes by its width. So
 // elements of a new type of two bytes are told apart by their bits, as uint16's are.
 //
 //   "complex64"     float32: its parts are elements of their own

@@ -3,8 +3,8 @@
 //   [512, 4096] bfloat16     128 rows a task, 4 tasks
 //   [1, 10^7] float32        one row in parts of columns, each a multiple of 64
 //
-// Sums of types of two bytes may be gathered in float32, of 1,024 rows at most (sketch_sums.h). Then
-// they are folded into float64.
+// Sums of types of two bytes may be gathered in float32, of 1,024 rows at most (sketch_sums.h).
+// Then they are folded into float64.
 //
 // What is not finite spoils a sum. A task with such a sum is read again, and only its finite
 // elements are added; the others are counted.

@@ -1,3 +1,10 @@
+// A tensor's bytes in logical order, gathered from wherever they lie, and scattered back into it.
+//
+//   x.t() of float32 [2, 3]     pieces of 4 bytes, six of them
+//   contiguous [2, 3]           one piece of 24 bytes
+//
+// Pieces are as long as trailing dimensions lie together. A name that is there already gets a
+// number behind it: "out/out0~2".
 #include "runtime/watch/capture.h"
 
 #include <cctype>
