@@ -1,5 +1,5 @@
-// Types are asked once and kept, with a reference that is never given back: the process has them as
-// long as it runs. numpy's are looked for in what has been imported; nothing is imported for them.
+// Types are asked once and kept, with a reference that is never given back. The process has them as
+// long as it runs. numpy's are looked for in what has been imported. Nothing is imported for them.
 #include "runtime/host/object.h"
 
 namespace opguard {

@@ -3,7 +3,7 @@
 //
 //   og.aug(id, m).weight -= step     reads m.weight: a probe around it, whose `-=` is the event;
 //                                    m.weight = the result, as the program has it
-//   og.aug(id, t)[i] += 1            t[i] may be a copy: then the writing back changes t, and counts
+//   og.aug(id, t)[i] += 1            t[i] may be a copy: then what writes back is an event, too
 #include "runtime/probe/stand_in.h"
 
 namespace opguard {

@@ -5,7 +5,7 @@
 //   dist.all_reduce(x)              read again: 9f31 -> 5d02: written
 //   numpy's a += 1                  read again
 //   a package without probes        may write unseen: what is known of its arguments is forgotten
-//   F.batch_norm                    running statistics are read again; of other arguments the version
+//   F.batch_norm                    its running statistics are read again
 //
 // Of a value on a device neither is known yet: the slot has both tickets, and the encoding thread
 // decides (`flat` holds the earlier one).
