@@ -63,6 +63,7 @@ std::vector<int64_t> integers(PyObject* list) {
   return out;
 }
 
+// Borrowed; nullptr past the end, and of anything but a list or a tuple.
 PyObject* item_of(PyObject* list, size_t i) {
   Py_ssize_t at = static_cast<Py_ssize_t>(i);
   if (PyList_Check(list)) return at < PyList_Size(list) ? PyList_GetItem(list, at) : nullptr;
@@ -162,6 +163,8 @@ PyObject* graph_enter(PyObject*, PyObject* const* args, Py_ssize_t count) {
   Py_RETURN_NONE;
 }
 
+// The event's number, by which graph_attach and graph_node find their forward; -1: none was
+// recorded.
 PyObject* graph_leave(PyObject*, PyObject* const* args, Py_ssize_t count) {
   int64_t index = -1;
   if (count != 4 || !recording()) return PyLong_FromLong(-1);
