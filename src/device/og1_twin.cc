@@ -1,3 +1,10 @@
+// A Block and a Warp for the host, under the kernel's own templates (og1_kernel.h).
+//
+//   each(f)    device: f(own state), 256 threads at once    host: f(state 0), ..., f(state 255)
+//   from(k)    device: a shuffle                            host: the other lane's state is read
+//   sync()     device: a barrier                            host: nothing, each() has ended
+//
+// Counterexample: a race between threads. None shows here, where one runs after the other.
 #include "device/og1_twin.h"
 
 #include <time.h>

@@ -46,7 +46,7 @@ PyObject* probe_vectorcall(PyObject* self, PyObject* const* args, size_t count, 
 
 using Binary = PyObject* (*)(PyObject*, PyObject*);
 
-// `base` is the tensor that an item was taken from, where the item may be a view of it: it is read
+// `base` is the tensor that an item was taken from, where the item may be a view of it. It is read
 // as well, since the operator may change it.
 PyObject* apply(StandIn* p, PyObject* other, Binary function) {
   if (is_probe(other)) other = stand_in(other)->real;
