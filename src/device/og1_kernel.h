@@ -266,7 +266,7 @@ OPGUARD_GPU Sums plain_sums(Block& block, const Task& task, uint64_t index) {
 //   264 blocks a job     each adds its sums to the accumulator, then 1 to `done`
 //                        who makes `done` 264 takes them all, leaves zeros, and writes the record
 //
-// No block waits for another. A fence lies between the sums and `done`, so that they are seen first.
+// No block waits for another. A fence lies between the sums and `done`: they are seen first.
 template <typename Block, bool kPlain>
 OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uint32_t block_index) {
   const Job& job = task.job;
