@@ -1,3 +1,8 @@
+// What a text of a log may hold, and a terminal must not get, is written as its number: \x1b. Long
+// shapes and lists are cut, and say how much is missing.
+//
+// The text goes out in pieces of 64 KiB, as it is made: nobody keeps the dump of a log of
+// gigabytes. Who takes it may stop it (`head`).
 #include "record/dump.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// From the finest depth on, the first that fits in the step's room is taken.
+//
+//   step 0    distance 0, which groups there are, their sums
+//   step 1    distance back to step 0, sums: it has the same groups
+//   step 2    a new shape of step: distance 0, as step 0
+//   step 3    as step 0: the distance back to it, since its layout is remembered
+//
+// Layouts have room of their own, so that a run whose steps are all different does not write one a
+// step.
+//
+// To read one, 8 KiB are read, then 8 KiB where its layout is; more, where a payload is longer.
 #include "record/group_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,12 @@
+// What a chunk must be to be taken, after event 499:
+//
+//   events from 500 on                                taken
+//   events from 800 on                                refused: "events before it are missing"
+//   the same, salvage, and damage was passed over     taken, behind a gap
+//   events from 400 on                                refused, always
+//
+// The end counts all that was before it, and binds the chunks. Behind damage it only tells what is
+// missing at the end.
 #include "record/log_reader.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Chunk by chunk from where the last poll ended, as far as they are whole.
+//
+//   fewer bytes than the header says    nothing yet: the writer is at it
+//   a checksum is wrong                 doubted; at the next poll damaged, if it still is
+//   of events, of sketches              stepped over by the length in its header
 #include "record/log_tail.h"
 
 #include <fcntl.h>
@@ -110,6 +115,7 @@ std::string LogTail::take_rows(std::string_view payload, uint32_t count, const S
   return "";
 }
 
+// Events and slots were not counted here: the chain of chunks has theirs.
 std::string LogTail::take_end(std::string_view payload) {
   Cursor in(payload);
   in.varint();

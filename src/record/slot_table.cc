@@ -1,3 +1,11 @@
+// Each thread has 64 decoded chunks, in 16 sets of 4. A chunk's place is in one of the sets, where
+// the one used longest ago gives way.
+//
+//   slots 0 to 811 of a chunk      the first look-up decodes it, the others find it
+//   flag_garbage()                 the table gets another id, so that all is decoded anew
+//
+// Where the next look-up falls is guessed: in the chunk of the last one, or the one behind it. Else
+// it is found by halving.
 #include "record/slot_table.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// A chunk is taken whole or not at all. Strings, metas and schemas are added as they come, and cut
+// off again where the chunk turns out to be wrong. Settings and locations wait until it is read.
+//
+// Where damage was passed over, numbers may be missing:
+//
+//   12 strings, 1000 bytes passed over, a chunk from 90 on      78 empty ones, then its own
+//   12 strings, 1000 bytes passed over, a chunk from 5000 on    refused
 #include "record/text_chunks.h"
 
 #include <charconv>
