@@ -70,6 +70,7 @@ PyObject* item_of(PyObject* list, size_t i) {
   return PyTuple_Check(list) && at < PyTuple_Size(list) ? PyTuple_GetItem(list, at) : nullptr;
 }
 
+// Values stand in the order of the site's names, each with its kind: read, left or written.
 void add_slots(const OwnWork& work, const GraphSite& site, PyObject* values, SlotFlags output_flags,
                Watch* watch, std::vector<Slot>& slots) {
   Collector in(work.torch(), SlotKind::in), out(work.torch(), SlotKind::out),

@@ -120,6 +120,7 @@ double scaled_length(const Rows& rows, FloatType type) {
 
 }  // namespace
 
+// The hash is always og1's, in logical order; of what has no floating point there is no length.
 Measure measure(const Elements& elements, FloatType type, unsigned threads) {
   Measure found;
   const Elements lying = as_they_lie(elements);

@@ -207,6 +207,7 @@ class TaskSums {
   SketchSums y_{};
 };
 
+// x - x is 0 for a number, and NaN for anything else.
 bool all_finite(const SketchSums& y) {
   double all = 0;
   for (const double sum : y) all += sum - sum;
@@ -232,6 +233,8 @@ Sketch total(const Piece& piece, const Tasks& tasks, FloatType type,
 
 }  // namespace
 
+// Of a piece with a frame: as if it lay at its place in a tensor of the frame's shape, with zeros
+// around it.
 Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsigned threads) {
   Sketch result;
   if (type == FloatType::none) return result;
@@ -253,6 +256,7 @@ Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsi
   return total(piece, tasks, type, parts);
 }
 
+// og1 asks for rows, some at a time; what it has read, the sketch reads behind it.
 Digest digest_and_sketch(const Elements& elements, NumberType number, FloatType type,
                          unsigned threads, Sketch& y) {
   uint64_t bytes = elements.size;

@@ -44,6 +44,7 @@ void each_cell(const Shape& parts, At at) {
   }
 }
 
+// A view: nothing is copied.
 Elements part_of(const Elements& whole, const Shape& first, const Shape& shape) {
   Elements part = whole;
   part.shape = shape;
@@ -53,6 +54,7 @@ Elements part_of(const Elements& whole, const Shape& first, const Shape& shape) 
   return part;
 }
 
+// Each cell as a tensor of its own, from row and column 0 on.
 SketchSet grid_of(const Elements& e, FloatType type, const Shape& local, const Shape& parts) {
   SketchSet set{SketchSetKind::grid, local, 0, {}};
   each_cell(parts, [&](const Shape& index) {
@@ -63,6 +65,8 @@ SketchSet grid_of(const Elements& e, FloatType type, const Shape& local, const S
   return set;
 }
 
+// A rank may hold two pieces that are no neighbours (zigzag, slices.h). Which two is found later, so
+// each piece is sketched at both places.
 SketchSet halves_of(const Elements& e, FloatType type, const Shape& local, Shape parts,
                     size_t dim) {
   SketchSet set{SketchSetKind::halves, local, static_cast<uint8_t>(dim), {}};

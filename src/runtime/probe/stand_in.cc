@@ -12,6 +12,7 @@
 
 namespace opguard {
 
+// Empty: it is an attribute of the operand.
 Ref own_field(PyObject* self, PyObject* name) {
   StandIn* object = stand_in(self);
   const std::string_view text = utf8(name);

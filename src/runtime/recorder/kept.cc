@@ -125,6 +125,7 @@ void record_buffers() {
   if (!reader.slots().empty()) recorder().commit(event, reader.slots());
 }
 
+// At the place where the program saves it.
 void record_saved(PyObject* value) {
   if (!recorder().on() || recorder().thread().inside || recorder().mode() == Mode::model) return;
   OwnWork work;

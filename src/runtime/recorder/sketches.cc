@@ -98,6 +98,7 @@ bool Sketches::take_line(std::string_view text) {
   return true;
 }
 
+// All that was learned of an earlier log's tensors is forgotten.
 bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradients,
                      PyObject* jitter, PyObject* declared) {
   world_ = 1;
@@ -128,6 +129,7 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradi
   return true;
 }
 
+// Of [8, 64], where the other run holds [4, 64] and its world is 2: both halves.
 std::shared_ptr<const PiecesWanted> Sketches::pieces_of(const Shape& shape, bool flat) {
   const auto [it, fresh] = known_.try_emplace({shape, flat});
   if (!fresh) return it->second;
@@ -149,6 +151,8 @@ std::shared_ptr<const PiecesWanted> Sketches::pieces_of(const Shape& shape, bool
   return it->second;
 }
 
+// A parameter [103, 64] of which each of 4 ranks holds [26, 64] there: 104 rows have room for 103.
+// So dimensions of 103 are padded, of whatever tensor.
 void Sketches::learn_padding(std::string_view name, const Shape& shape) {
   if (parameters_.empty() || !name.starts_with(kParameterSlot)) return;
   const auto held = parameters_.find(name.substr(kParameterSlot.size()));
@@ -180,6 +184,7 @@ uint32_t Sketches::declared_of(const TensorView& view) {
   return of_next_.empty() ? kNone : recorder().string(of_next_);
 }
 
+// Coded at once: what waits in the ring is bytes of the log.
 uint16_t Sketches::take(const TensorView& view, std::string_view name, bool aside,
                         const std::optional<Sketch>& known) {
   FloatType type = float_type(view.meta.dtype);

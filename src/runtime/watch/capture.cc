@@ -60,6 +60,7 @@ void scatter(const std::vector<unsigned char>& bytes, const Elements& elements) 
   });
 }
 
+// False: `why` says what hinders it, and that is told in the file too.
 bool TensorCopies::add(const TensorView& view, SlotKind kind, const std::string& name,
                        std::string& why) {
   Slot unused;
@@ -91,6 +92,7 @@ const char* slot_kind_name(SlotKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+// What a file's name may hold everywhere; anything else is an underscore.
 std::string file_name(std::string_view text) {
   std::string name;
   for (char c : text.substr(0, 120)) {
