@@ -149,6 +149,7 @@ bool IndexedRuns::find_kept() {
   return true;
 }
 
+// Of each log of one run the first entry of this step or a later one.
 std::optional<std::vector<uint64_t>> IndexedRuns::first_entries_of(uint32_t step,
                                                                    StepIndex Both::* run) {
   std::vector<IndexSearch> searches;
@@ -169,6 +170,9 @@ std::optional<std::vector<uint64_t>> IndexedRuns::first_entries_of(uint32_t step
   return first;
 }
 
+//   first apart 40, margin 2                      from step 38 on
+//   first apart 1, margin 2                       all is read
+//   first apart 40, steps before 39 removed       from 39 on: the first that is kept
 EqualStart IndexedRuns::start(uint32_t margin) {
   EqualStart start;
   const uint32_t first = first_apart_ == kNone ? last_ + 1 : first_apart_;
@@ -213,6 +217,7 @@ std::optional<IndexedRuns::Before> IndexedRuns::before(uint32_t step) {
   return all;
 }
 
+// Where one log's index cannot be read, all is read to the end.
 void IndexedRuns::end_behind(uint32_t steps, EqualStart& start) {
   if (first_apart_ > last_ || steps >= last_ - first_apart_) return;
   const uint32_t last = first_apart_ + steps;
@@ -257,6 +262,7 @@ std::vector<IndexedRuns::ApartLog> IndexedRuns::apart_logs() {
   return apart;
 }
 
+// An index's end binds its log's chunks; the reader has counted those it read.
 bool IndexedRuns::belong_to(const Run& a, const Run& b) const {
   if (a.processes.size() != logs_.size() || b.processes.size() != logs_.size()) return false;
   auto is_of = [](const ProcessLog& log, const std::string& path, const StepIndex& index) {

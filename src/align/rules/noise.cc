@@ -67,6 +67,7 @@ class NumberOrigin {
   const Event& event_;
 };
 
+// "arg1=3, flag=True" by name.
 std::map<std::string, std::string> items_of(const std::string& text) {
   std::map<std::string, std::string> items;
   for (const std::string& item : split_scalars(text)) {
@@ -103,6 +104,7 @@ class NoiseSearch {
     return all;
   }
 
+  // What programs hand to Python that differs: loss.item().
   std::vector<NoiseSite> numbers() {
     for (const ProcessPair& both : timeline_.alignment().processes)
       for (const Pair& pair : both.pairs) {
@@ -166,6 +168,7 @@ class NoiseSearch {
     return false;
   }
 
+  // A hole is a value that nobody recorded made: a race, or from outside.
   void add_origin(int side, const Origin& origin) {
     EventRef refs[2];
     refs[side] = origin.event;
@@ -309,6 +312,8 @@ class NoiseSearch {
     return why;
   }
 
+  // From what is certain to what is left over: garbage, random numbers, ranks, order, no fixed
+  // order.
   Reasons result_reason(const EventRef& a, const EventRef& b, const SlotPair& slot,
                         Equality equality) const {
     const ProcessLog& l = log(0, a);

@@ -79,6 +79,7 @@ bool NamedOperators::accumulates_at_a_place(const EventRef& ref) const {
   return event.kind == EventKind::accumulate && log.locations.contains(log.text(event.boundary));
 }
 
+// By boundary and phase, and by module where both logs tell it; numbers in its name do not count.
 bool NamedOperators::is_only_b(const EventRef& ref) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
@@ -90,6 +91,7 @@ bool NamedOperators::is_only_b(const EventRef& ref) const {
   return !module.empty() && !ran->second.contains(module) && !ran->second.contains("");
 }
 
+// The first operator of the step behind a sum that reads it alone, and a number: g.div_(4).
 EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tensor) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(sum.process)];
   std::set<ValueKey> multiples;

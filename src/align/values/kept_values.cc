@@ -124,6 +124,7 @@ class KeptValues {
  private:
   const ProcessLog& log(int side) const { return timeline_.run(side).processes[process_[side]]; }
 
+  // With a value, and named by no rule.
   std::vector<std::pair<std::string, Kept>> slots_of(int side, uint32_t event) const {
     std::vector<std::pair<std::string, Kept>> all;
     const ProcessLog& l = log(side);
@@ -138,6 +139,7 @@ class KeptValues {
     return all;
   }
 
+  // The earliest counts.
   void differs(Reason why, int side, const EventRef& shown, const Kept& a, const Kept& b) {
     const Position position = timeline_.position(side, shown);
     if (result_.first && !(position < result_.first->position)) {

@@ -65,8 +65,8 @@ SketchSet grid_of(const Elements& e, FloatType type, const Shape& local, const S
   return set;
 }
 
-// A rank may hold two pieces that are no neighbours (zigzag, slices.h). Which two is found later, so
-// each piece is sketched at both places.
+// A rank may hold two pieces that are no neighbours (zigzag, slices.h). Which two is found later.
+// So each piece is sketched at both places.
 SketchSet halves_of(const Elements& e, FloatType type, const Shape& local, Shape parts,
                     size_t dim) {
   SketchSet set{SketchSetKind::halves, local, static_cast<uint8_t>(dim), {}};
