@@ -64,6 +64,7 @@ uint64_t product(const Shape& shape) {
   return n;
 }
 
+// In the whole's own type.
 std::optional<std::vector<unsigned char>> piece_of(const Tensor& whole, const TensorCut& cut) {
   if (cut.set == SketchSetKind::whole) {
     if (product(cut.local) != whole.count()) return std::nullopt;
@@ -119,6 +120,7 @@ uint64_t bits_of(double value, const FloatFormat& format) {
   return sign | static_cast<uint64_t>(biased) << format.mantissa_bits | mantissa;
 }
 
+// Floats to floats alone, a block at a time.
 std::optional<std::vector<unsigned char>> converted(const Tensor& from, const Dtype& type) {
   const auto is_ieee = [](const Dtype& d) {
     return d.kind == Dtype::floating && d.format->specials == FloatFormat::ieee;

@@ -45,6 +45,7 @@ std::string text_of(const std::vector<AtenTensor>& all, bool values) {
   return text;
 }
 
+// As sequence.h compares events: by name, then by what they read, are given and leave.
 std::vector<Token> tokens(const std::vector<AtenOperator>& operators) {
   std::vector<Token> all;
   std::map<std::string, uint32_t> seen;
@@ -61,6 +62,7 @@ std::vector<Token> tokens(const std::vector<AtenOperator>& operators) {
   return all;
 }
 
+// By place; names do not count.
 bool same_values(const std::vector<AtenTensor>& a, const std::vector<AtenTensor>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)

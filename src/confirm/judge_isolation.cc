@@ -106,12 +106,14 @@ class IsolationJudge {
     }
   }
 
+  // Its event or its tensor is one of those that were found.
   bool at_fault(const Pivot& pivot) const {
     return std::any_of(found_.faults.begin(), found_.faults.end(), [&](const auto& fault) {
       return fault.pivot.b == pivot.b || fault.pivot.tensor == pivot.tensor;
     });
   }
 
+  // Of run b.
   const std::string& statement(const EventRef& ref) const {
     const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
     return log.text(log.events[ref.event].boundary);

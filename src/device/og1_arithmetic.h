@@ -262,6 +262,7 @@ OPGUARD_GPU uint32_t mask_of(uint64_t bits, uint32_t type) {
   return bits >= limit && bits <= infinity ? kMasked : kOther;
 }
 
+// log2 of its bytes.
 OPGUARD_GPU unsigned mask_width(uint32_t type) {
   return type == OPGUARD_MASK_FLOAT64 ? 3 : type == OPGUARD_MASK_FLOAT32 ? 2 : 1;
 }

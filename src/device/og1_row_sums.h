@@ -91,6 +91,7 @@ OPGUARD_GPU uint64_t bfloat16_terms(uint64_t word, Notice& notice) {
   return sum;
 }
 
+// By the device's own conversion; a NaN is noticed and mended as any other's.
 OPGUARD_GPU uint32_t float_of_half(uint32_t bits) {
 #if defined(OPGUARD_ON_GPU)
   float value;
@@ -175,6 +176,8 @@ struct Share {
   uint64_t lead;  // g_0^(lanes before this thread's first)
 };
 
+// Thread `thread` begins with unit `thread` of a row, and goes on by as many units as there are
+// threads.
 OPGUARD_GPU Share share_of(const Job& job, unsigned thread, unsigned threads_log2) {
   const unsigned unit = job.flags & kAdjacent ? kVector >> job.width : 1;
   return {thread, 1u << threads_log2, threads_log2, power(kG0, uint64_t{thread} * unit)};

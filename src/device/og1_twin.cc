@@ -16,6 +16,7 @@
 namespace opguard::device {
 namespace {
 
+// Relaxed: the host runs one block after another.
 struct Atomics {
   static uint64_t add(uint64_t* at, uint64_t x) {
     return __atomic_fetch_add(at, x, __ATOMIC_RELAXED);
@@ -84,12 +85,14 @@ struct Block : Atomics {
   void first(F f) {
     f();
   }
+  // There is one thread to ask.
   template <typename F>
   bool agree(F f) {
     return f();
   }
   uint64_t& partial(unsigned buffer, unsigned i) { return partials[buffer * kThreads + i]; }
   void sync() {}
+  // The whole, since the twin has all states at hand; total() then has nothing to do.
   Sums sums(bool by_xor) const {
     Sums s{0, 0, 0, 0, 0, 0};
     for (unsigned thread = 0; thread < kThreads; ++thread) {
@@ -109,6 +112,7 @@ struct Block : Atomics {
     clock_gettime(CLOCK_REALTIME, &t);
     return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
   }
+  // As the device does it: the sequence last, for a reader in another thread.
   static void store_system(opguard_value* to, const opguard_value& v, uint64_t check,
                            uint64_t sequence) {
     auto* entry = reinterpret_cast<RingEntry*>(to);

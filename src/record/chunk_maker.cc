@@ -109,6 +109,7 @@ void ChunkMaker::finish_chunk() {
   if (observations_.rows() > 0) put_observations();
 }
 
+// Where it begins is told in front: the event's number and the slot's.
 void ChunkMaker::put_events() {
   std::string payload;
   payload.reserve(encoder_.bytes().size() + 16);

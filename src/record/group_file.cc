@@ -49,6 +49,7 @@ uint64_t bytes_for(uint64_t records) {
   return std::max(2 * records - records / kLayoutPart, kEntryBytes) - kEntryBytes;
 }
 
+// Which groups there are, without their sums; micro-batches as the distance from the one before.
 std::string layout_of(const std::vector<StepGroup>& groups, GroupDepth depth) {
   std::string out = {static_cast<char>(depth)};
   put_varint(out, groups.size());
@@ -112,6 +113,7 @@ void GroupFileWriter::begin(const std::string& path, uint32_t salt, uint64_t mos
   most_bytes_ = most_bytes;
 }
 
+// Where the file is full, phases alone are told from then on.
 uint64_t GroupFileWriter::add(const std::vector<StepGroup>& events, uint64_t records) {
   records_ += records;
   if (failed_ || path_.empty() || events.empty()) return 0;

@@ -83,6 +83,7 @@ std::string LogReader::take_lost(Cursor& in, uint32_t count) {
   return "";
 }
 
+// Of a log of which a part was stepped over, what was not counted is not compared.
 std::string LogReader::take_end(Cursor& in) {
   const uint64_t events = in.varint(), slots = in.varint(), lost = in.varint();
   const uint64_t observations = finder_.version() >= kObservationsVersion ? in.varint() : 0;
@@ -204,6 +205,7 @@ void LogReader::drop_behind() {
   log_.events.truncate(left);
 }
 
+// Whatever is wrong is said, and nothing of the chunk stays.
 std::string LogReader::take(const RawChunk& chunk) {
   if (!texts_.started() && chunk.type != Chunk::process && !options_.salvage)
     return "the chunk of process before it is missing";

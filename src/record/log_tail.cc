@@ -156,6 +156,7 @@ std::string LogTail::take(const RawChunk& chunk, const Seen& seen) {
   }
 }
 
+// As far as the file went when it was called.
 LogTail::State LogTail::read_more(const Seen& seen) {
   if (state_ != State::growing || !open()) return state_;
   struct stat file{};
@@ -202,6 +203,7 @@ void FolderTail::find() {
   for (const std::string& path : fresh) logs_.push_back(std::make_unique<LogTail>(path));
 }
 
+// Log by log; within one, rows come in its order.
 uint64_t FolderTail::poll(const Seen& seen) {
   find();
   uint64_t rows = 0;

@@ -148,6 +148,8 @@ uint32_t SlotTable::chunk_of(uint64_t index) const {
   return found;
 }
 
+// What an earlier handle holds stays as it is: the cache takes other memory where somebody still
+// reads.
 EventSlots SlotTable::decoded(uint64_t first, uint32_t count) const {
   const uint32_t at = chunk_of(first);
   bool fresh = false;

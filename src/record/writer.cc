@@ -84,6 +84,7 @@ uint64_t LogWriter::lost() const {
                                                   : dropped_.load(std::memory_order_relaxed);
 }
 
+// Without a thread the call that fills a batch writes it.
 void LogWriter::pass_on(bool full) {
   std::unique_lock lock(mutex_);
   if (limits_.thread) ensure_thread();
@@ -95,6 +96,7 @@ void LogWriter::pass_on(bool full) {
     drain(lock, false);
 }
 
+// A batch that was emptied takes the place of the one that goes.
 void LogWriter::hand_over() {
   Batch batch;
   if (!spare_.empty()) {
@@ -310,6 +312,7 @@ void LogWriter::fail(const std::string& what) {
   stopped_.store(true, std::memory_order_release);
 }
 
+// Whoever finds no thread, or one that left, does the work itself.
 bool LogWriter::flush() {
   std::unique_lock lock(mutex_);
   if (stopped_ || !is_open()) return false;

@@ -1,10 +1,10 @@
 // In this order:
 //
-//   a layer that no rank holds              it is the first candidate
-//   most weights at the start are nobody's  no verdict: the runs did not begin alike
-//   nothing is beyond rounding              equivalent; notes tell what inside is not explained
-//   something is                            its origins, each a pivot, in the reference's order
-//   an origin that draws                    no pivot; inconclusive, where there is no other
+//   a layer that no rank holds                it is the first candidate
+//   most weights at the start are nobody's    no verdict: the runs did not begin alike
+//   nothing is beyond rounding                equivalent; notes tell what inside is not explained
+//   something is                              its origins, each a pivot, in the reference's order
+//   an origin that draws                      no pivot; inconclusive, where there is no other
 //
 // Statements count once, however many of their results are origins.
 #include "align/tolerance/judge_tolerance.h"
