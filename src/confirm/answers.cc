@@ -242,6 +242,7 @@ std::vector<Rerun::Cause> Rerun::answers() const {
   return inner;
 }
 
+// By event: one of several results that is another is enough.
 Asked Rerun::asked() const {
   Asked asked;
   for (size_t i = 0; i < experiment_.puts.size();) {
@@ -257,6 +258,8 @@ Asked Rerun::asked() const {
   return asked;
 }
 
+// Event by event behind the cause. Who reads a value that was carried so far carries what it
+// leaves, but for what its partner left as well.
 bool reaches(const Timeline& timeline, const Pivot& cause, const ModelDifference& difference) {
   const int side = cause.b.process >= 0 && !difference.slots[1].empty() ? 1 : 0;
   const EventRef begin = side == 0 ? cause.a : cause.b;

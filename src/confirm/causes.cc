@@ -1,3 +1,11 @@
+// What one of several is to the difference, as far as the runs that were made tell:
+//
+//   f and h are causes; with f alone forced the runs part still    by h, so h is needed
+//   f, h and g are; with f alone forced they part still            by h or by g: together
+//   all but h as in run a, and they part                           h is needed
+//   with h alone forced the first difference is another one        h acts
+//
+// A run for it is made where none of these is known and the runs allowed leave one.
 #include "confirm/causes.h"
 
 #include <algorithm>

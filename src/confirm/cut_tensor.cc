@@ -1,3 +1,10 @@
+// A piece is one box of the whole, or two. Each is copied row by row of its last dimension.
+//
+//   [8, 64], grid of [4, 64], piece 1      a box from [4, 0] on, to [0, 0]
+//   [8, 64], halves of [4, 64], 0 and 3    2 rows from [0, 0] to [0, 0], 2 from [6, 0] to [2, 0]
+//
+// Where the rank has another type, each element is rounded to it; what is a number of that type
+// already stays.
 #include "confirm/cut_tensor.h"
 
 #include <algorithm>
@@ -20,6 +27,7 @@ struct BoxCopy {
   const Shape& box;
   uint64_t element;
 
+  // All that lies below dimension d, of which at_from and at_to are the indexes so far.
   void copy(size_t d, uint64_t at_from, uint64_t at_to, const Shape& first,
             const Shape& place) const {
     if (d == box.size()) {
@@ -56,6 +64,7 @@ uint64_t product(const Shape& shape) {
   return n;
 }
 
+// In the whole's own type.
 std::optional<std::vector<unsigned char>> piece_of(const Tensor& whole, const TensorCut& cut) {
   if (cut.set == SketchSetKind::whole) {
     if (product(cut.local) != whole.count()) return std::nullopt;
@@ -111,6 +120,7 @@ uint64_t bits_of(double value, const FloatFormat& format) {
   return sign | static_cast<uint64_t>(biased) << format.mantissa_bits | mantissa;
 }
 
+// Floats to floats alone, a block at a time.
 std::optional<std::vector<unsigned char>> converted(const Tensor& from, const Dtype& type) {
   const auto is_ieee = [](const Dtype& d) {
     return d.kind == Dtype::floating && d.format->specials == FloatFormat::ieee;

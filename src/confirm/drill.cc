@@ -1,3 +1,10 @@
+// Two windows are paired as two logs are (sequence.h), and looked through twice.
+//
+//   rows       mul equal | add reads others | softmax leaves another result | sum reads others
+//   1st time   past what only reads otherwise: softmax is named
+//   2nd time   only if the first found none: add would be named
+//
+// Counterexample: what torch.empty left. It differs, and is no difference.
 #include "confirm/drill.h"
 
 #include <functional>
@@ -24,8 +31,10 @@ std::vector<AtenTensor> tensors(const Json& entry, const char* key) {
   return all;
 }
 
+// Never 0.
 uint64_t digest(const std::string& text) { return std::hash<std::string>()(text) | 1; }
 
+// "float32[8,64,]9f31...:5d02...;" of each; without values the shapes alone.
 std::string text_of(const std::vector<AtenTensor>& all, bool values) {
   std::string text;
   for (const AtenTensor& t : all) {
@@ -36,6 +45,7 @@ std::string text_of(const std::vector<AtenTensor>& all, bool values) {
   return text;
 }
 
+// As sequence.h compares events: by name, then by what they read, are given and leave.
 std::vector<Token> tokens(const std::vector<AtenOperator>& operators) {
   std::vector<Token> all;
   std::map<std::string, uint32_t> seen;
@@ -52,6 +62,7 @@ std::vector<Token> tokens(const std::vector<AtenOperator>& operators) {
   return all;
 }
 
+// By place; names do not count.
 bool same_values(const std::vector<AtenTensor>& a, const std::vector<AtenTensor>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
@@ -60,6 +71,7 @@ bool same_values(const std::vector<AtenTensor>& a, const std::vector<AtenTensor>
   return true;
 }
 
+// What comes in first: with other inputs another result is no surprise.
 DrillKind kind_of(const AtenOperator& a, const AtenOperator& b) {
   if (!same_values(a.in, b.in)) return DrillKind::input;
   if (a.scalars != b.scalars) return DrillKind::scalar;

@@ -1,3 +1,12 @@
+// What of the judged step differs now, and in which order that is asked:
+//
+//   the first that differs comes before the one of the first comparison    unchanged
+//   it is that one                                                         unchanged
+//   it comes behind it, in the judged step                                 changed
+//   nothing, or in a later step alone                                      healed
+//   the same, but the pivot's operator does something else                 changed
+//
+// Counterexample: a re-run that did not come to the value, or compared none. Then nothing is known.
 #include "confirm/exchanged.h"
 
 #include "align/pair/difference.h"

@@ -106,17 +106,20 @@ class IsolationJudge {
     }
   }
 
+  // Its event or its tensor is one of those that were found.
   bool at_fault(const Pivot& pivot) const {
     return std::any_of(found_.faults.begin(), found_.faults.end(), [&](const auto& fault) {
       return fault.pivot.b == pivot.b || fault.pivot.tensor == pivot.tensor;
     });
   }
 
+  // Of run b.
   const std::string& statement(const EventRef& ref) const {
     const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
     return log.text(log.events[ref.event].boundary);
   }
 
+  // A statement of several expressions has as many boundaries.
   bool same_line(const EventRef& x, const EventRef& y) const {
     const auto location = [&](const EventRef& ref) -> const Location* {
       const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
@@ -156,6 +159,8 @@ class IsolationJudge {
     return first_at_.at(slot_key(again_.comparison.tensors[origin.tensor].a.at));
   }
 
+  // A fault, in terms of the first comparison: events and slots of the re-run are found in run b by
+  // name.
   void add(const ToleranceOrigin& origin, Pivot pivot) {
     const ComparedTensor& tensor = again_.comparison.tensors[origin.tensor];
     const auto here = [&](const EventRef& ref) {

@@ -76,6 +76,7 @@ Obstacle first_unrepeated(const Run& run, const Run& again, const Timeline& time
   return first;
 }
 
+// Some log must say "done" of each.
 bool all_put(const Run& again, size_t puts) {
   for (size_t i = 0; i < puts; ++i)
     if (std::none_of(again.processes.begin(), again.processes.end(), [&](const ProcessLog& log) {
@@ -312,6 +313,7 @@ std::vector<Rerun::Next> Rerun::next_candidates() const {
   return all;
 }
 
+// By what a selection calls it. An event whose name no selection can hold is not found.
 Again::Again(const Run& again) : again_(&again) {
   for (size_t p = 0; p < again.processes.size(); ++p) {
     const auto process = static_cast<int32_t>(p);

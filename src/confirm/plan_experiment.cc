@@ -53,6 +53,7 @@ bool put_pair(const Timeline& timeline, const EventRef& a, const EventRef& b, bo
   return whole;
 }
 
+// As run b comes to them, each once.
 void in_order(std::vector<Put>& puts) {
   std::stable_sort(puts.begin(), puts.end(), [](const Put& x, const Put& y) {
     return std::tie(x.b.process, x.slot_b) < std::tie(y.b.process, y.slot_b);
@@ -125,6 +126,7 @@ class Planner {
   Event event(int side, const EventRef& ref) const { return timeline_.event(side, ref); }
   const EventRef& candidate(int side) const { return side == 0 ? candidate_.a : candidate_.b; }
 
+  // Up to the end of the judged step, and not in a step that the other run does not make.
   bool in_time(int side, const EventRef& ref) const {
     return timeline_.step(side, ref) <= judged_step_ && !timeline_.besides(side, ref);
   }
@@ -242,6 +244,7 @@ class Planner {
     return false;
   }
 
+  // Where all executions are too many, the caller asks for one alone.
   Experiment finish() {
     auto& puts = experiment_.puts;
     in_order(puts);

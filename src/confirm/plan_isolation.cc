@@ -71,6 +71,7 @@ class IsolationPlanner {
     return uint64_t(static_cast<uint32_t>(process)) << 40 | number;
   }
 
+  // Neither of a recomputation nor of an autograd node.
   bool is_forward(const ComparedTensor& tensor) const {
     return (tensor.a.activity.kind == EventKind::op ||
             tensor.a.activity.kind == EventKind::collective) &&
@@ -114,6 +115,7 @@ class IsolationPlanner {
     return leads_to_collective(reader, kMostCopies);
   }
 
+  // Along operators that read one value and leave as many elements, at most so many.
   bool leads_to_collective(const EventRef& ref, int most) const {
     const ProcessLog& log = b_.processes[static_cast<size_t>(ref.process)];
     const Event event = log.events[ref.event];

@@ -1,3 +1,9 @@
+// An event of a log as the runtime is told it:
+//
+//   model.softmax:q7k2@3:out/out0,kind=op,phase=forward,rank=0
+//
+// What is written is read back, and must mean the same event. Counterexample: a slot whose name
+// holds ",phase=". Nothing is put there, rather than somewhere else.
 #include "align/judge/pivot_view.h"
 #include "confirm/experiment.h"
 #include "record/log_words.h"
@@ -9,6 +15,7 @@ std::string tensor_name(const ProcessLog& log, const Slot& slot) {
   return std::string(kSlotKindNames[static_cast<size_t>(slot.kind)]) + "/" + log.text(slot.name);
 }
 
+// Processes lie in the order of rank and start.
 uint32_t ordinal_of(const Run& run, int32_t process) {
   uint32_t n = 0;
   for (int32_t p = 0; p < process; ++p) n += run.processes[p].rank == run.processes[process].rank;

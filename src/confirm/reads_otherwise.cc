@@ -1,3 +1,5 @@
+// Slots are paired as everywhere (slot_pairs.h). Of those that are read, both must have a value,
+// and other bytes. A slot that one run alone reads says nothing of what came in.
 #include "confirm/reads_otherwise.h"
 
 #include "align/pair/slot_pairs.h"

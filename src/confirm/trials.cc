@@ -1,3 +1,11 @@
+// Which trial a measured cause stands for, by the first of these that holds:
+//
+//   1. it reads the memory of a race                      the race
+//   2. it is where a candidate shows: what was drawn      that candidate
+//   3. both lie at one site                               that candidate
+//   4. it is in a candidate's region, or draws            the region, or what moved the generator
+//   5. it is the operator around a candidate              that candidate
+//   6. none                                               a trial of its own
 #include "confirm/trials.h"
 
 #include <algorithm>
@@ -60,11 +68,13 @@ bool moves_generator(const Pivot& pivot) {
 
 }  // namespace
 
+// A site's forward, recomputation and backward are one; so are all its executions.
 bool Trials::same_site(const Pivot& x, const Pivot& y) const {
   return boundary_of(timeline_.run(0), x.a) == boundary_of(timeline_.run(0), y.a) &&
          boundary_of(timeline_.run(1), x.b) == boundary_of(timeline_.run(1), y.b);
 }
 
+// Forced in every execution of the step, or in one alone where that would be too much.
 Trial& Trials::add(const Pivot& pivot) {
   for (Trial& trial : all_)
     if (same_site(trial.pivot, pivot)) return trial;
@@ -84,6 +94,7 @@ Trial& Trials::add(const Pivot& pivot) {
   return all_.back();
 }
 
+// Which memory raced is told by what its reader saw: the blocks of slots whose bytes differ.
 bool Trials::of_race(const Pivot& race, const Pivot& cause) const {
   if (race.kind != PivotKind::race || cause.kind != PivotKind::input) return false;
   const Pivot seen = race.shown[0].process >= 0 ? shown(race) : race;

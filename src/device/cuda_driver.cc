@@ -1,3 +1,8 @@
+// The driver's library is opened at run time, so that one build runs where there is none too.
+//
+//   no libcuda.so.1             ENOENT, "no CUDA driver: ..."
+//   a driver for CUDA 11.8      ENOSYS, "the CUDA driver is for CUDA 11.8, 12.0 or later is needed"
+//   a driver, but no device     EIO, "cuInit: CUDA_ERROR_NO_DEVICE"
 #include "device/cuda_driver.h"
 
 #include <dlfcn.h>

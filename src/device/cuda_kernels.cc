@@ -1,3 +1,6 @@
+// The kernels' PTX texts lie in this library as bytes: the assembler puts them there (.incbin), and
+// no file is looked for at run time. A zero follows each, since the driver takes a text that ends
+// with one. A build without them has nullptr from ptx_of().
 #include "device/cuda_kernels.h"
 
 #include <array>

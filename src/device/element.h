@@ -85,6 +85,7 @@ OPGUARD_GPU uint64_t double_term(uint64_t bits) {
   return wide_term(bits);
 }
 
+// 3, -3 and 2^24: case 1. 2^24 + 1: case 2. 2^53 + 1: case 3.
 OPGUARD_GPU uint64_t integer_term(uint64_t bits, bool is_signed) {
   const bool negative = is_signed && bits >> 63;
   const uint64_t magnitude = negative ? 0 - bits : bits;
@@ -112,6 +113,7 @@ OPGUARD_GPU uint32_t widened(uint32_t bits, unsigned exponent_bits, unsigned fra
   return sign | (bits_of(static_cast<float>(fraction)) - (static_cast<uint32_t>(-power) << 23));
 }
 
+// A float16 as float32 bits.
 OPGUARD_GPU uint32_t half_bits(uint32_t bits) {
   if ((bits & 0x7c00) != 0x7c00) return widened(bits, 5, 10, 15);
   return (bits & 0x3ff) != 0 ? kNan32 : bits >> 15 << 31 | kInfinity32;

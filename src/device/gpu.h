@@ -1,4 +1,8 @@
 // device/gpu.h: what lets the device and the host compile the same source.
+//
+//   OPGUARD_GPU         a function of both, inlined on the device
+//   OPGUARD_GPU_CALL    a function of both, called on the device: its loops have all registers
+//   OPGUARD_ON_GPU      defined where instructions of the device may be written
 #pragma once
 
 #include <stddef.h>

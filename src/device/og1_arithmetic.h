@@ -10,6 +10,8 @@
 
 namespace opguard::device {
 
+// g_d, by which an index along dimension d is weighed: splitmix64 of d + 1, with its last three
+// bits set to 5 or 3. So it is odd, and has an inverse.
 constexpr uint64_t base_of(unsigned dim) {
   uint64_t z = (uint64_t{dim} + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -28,12 +30,14 @@ constexpr uint64_t inverse_of(uint64_t odd) {
 constexpr uint64_t kG0 = base_of(0);
 constexpr uint64_t kG0Inverse = inverse_of(kG0);
 
+// A permutation of the 64-bit numbers that leaves 0 where it is.
 OPGUARD_GPU uint64_t mix(uint64_t x) {
   x ^= x >> 29;
   x *= 0xd6e8feb86659fd93u;
   return x ^ (x >> 32);
 }
 
+// By squaring: a round a bit of the exponent, 64 at most.
 OPGUARD_GPU uint64_t power(uint64_t base, uint64_t exponent) {
   uint64_t r = 1;
   OPGUARD_NO_UNROLL
@@ -151,6 +155,7 @@ struct Walk {
   uint32_t inner, middle;
 };
 
+// To any row, with a division a dimension: for a thread's first one. walk_on() adds from there.
 OPGUARD_GPU Walk walk_to(const Job& job, const Dim* dims, uint64_t row) {
   Walk w{row, job.data, 1, 1, 0, 0};
   if (job.flags & kFlatOfRows) w.flat = power(job.row_power, row);
@@ -204,6 +209,7 @@ OPGUARD_GPU void walk_on(const Job& job, const Dim* dims, uint64_t rows, Walk& w
 // ---- All elements as one row: the flat hash where its lanes are not the rows', the pattern of a
 // mask, and the XORs.
 
+// The address of an element, counted in logical order.
 OPGUARD_GPU uint64_t element_at(const Job& job, const Dim* dims, uint64_t element) {
   if (job.flags & kDense) return job.data + element * job.size;
   uint64_t row = divide(element, job.count);
@@ -234,6 +240,7 @@ OPGUARD_GPU uint64_t logical_bytes(const Job& job, const Dim* dims, uint64_t fir
   return x;
 }
 
+// A lane of all bytes in logical order: at once where they lie so, else byte by byte.
 OPGUARD_GPU uint64_t flat_lane(const Job& job, const Dim* dims, uint64_t lane) {
   if (job.flags & kDense) return load(job.data + (lane << job.flat_width), job.flat_width);
   return logical_bytes(job, dims, lane << job.flat_width, 1u << job.flat_width);
@@ -255,6 +262,7 @@ OPGUARD_GPU uint32_t mask_of(uint64_t bits, uint32_t type) {
   return bits >= limit && bits <= infinity ? kMasked : kOther;
 }
 
+// log2 of its bytes.
 OPGUARD_GPU unsigned mask_width(uint32_t type) {
   return type == OPGUARD_MASK_FLOAT64 ? 3 : type == OPGUARD_MASK_FLOAT32 ? 2 : 1;
 }

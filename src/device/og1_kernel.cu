@@ -29,6 +29,7 @@ __device__ inline unsigned block_number() {
   return x;
 }
 
+// Lane `lane`'s x. All 32 lanes of the warp must call it together.
 __device__ inline uint32_t shuffle(uint32_t x, unsigned lane) {
   uint32_t y;
   asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(y) : "r"(x), "r"(lane));
@@ -40,6 +41,8 @@ __device__ inline uint64_t shuffle(uint64_t x, unsigned lane) {
   return low | uint64_t{shuffle(static_cast<uint32_t>(x >> 32), lane)} << 32;
 }
 
+// The x of the lane whose number differs in the bit `distance`. After distances 1, 2, 4, 8 and 16
+// of sums every lane has the sum of all.
 __device__ inline uint32_t butterfly(uint32_t x, unsigned distance) {
   uint32_t y;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
@@ -53,6 +56,8 @@ __device__ inline uint64_t butterfly(uint64_t x, unsigned distance) {
   return low | uint64_t{butterfly(static_cast<uint32_t>(x >> 32), distance)} << 32;
 }
 
+// On global memory, seen by all blocks of the device. Those without a result (red) are not waited
+// for.
 struct Atomics {
   __device__ static uint64_t add(uint64_t* at, uint64_t x) {
     uint64_t old;
@@ -79,6 +84,7 @@ struct Atomics {
   __device__ static void fence() { asm volatile("membar.gl;" ::: "memory"); }
 };
 
+// This thread's place in its warp. each() is called by all 32 lanes, each with its own state.
 struct Warp : Atomics {
   __device__ explicit Warp(State& s) : state(s), thread(thread_index()) {}
   __device__ unsigned index() const { return thread / kWarp; }
@@ -103,6 +109,7 @@ struct Warp : Atomics {
   unsigned thread;
 };
 
+// This thread's place in its block. What one thread leaves in `partials` others see after sync().
 struct Block : Atomics {
   using Memory = uint64_t;  // two buffers of kThreads
 
@@ -141,6 +148,7 @@ struct Block : Atomics {
 
   __device__ Sums sums(bool) const { return state.sums; }
 
+  // Within a warp by exchange, then thread 0 adds the eight warps' sums. It alone has the result.
   __device__ Sums total(Sums s, bool by_xor) {
     OPGUARD_NO_UNROLL
     for (unsigned distance = 1; distance < kWarp; distance *= 2) {
@@ -199,6 +207,8 @@ struct Block : Atomics {
   uint64_t* partials;
 };
 
+// A block brings its job and dimensions into shared memory, its threads side by side. All of them
+// read the task over and over.
 template <bool kPlain, typename Launch>
 __device__ __forceinline__ void start(const Launch& launch) {
   __shared__ uint64_t partials[2 * kThreads];

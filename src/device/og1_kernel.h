@@ -30,6 +30,8 @@ namespace opguard::device {
 // ---- The ways to share out a job: piece `piece` of `pieces`. Each is a call of its own, which has
 // all registers.
 
+// The piece's 256 threads take vectors of it by turns. Each counts lanes from the piece's
+// beginning, so the sum is weighed by g_0^from.
 template <bool kPlain, typename Block>
 OPGUARD_GPU void add_one_row(Block& block, const Task& task, uint64_t piece, uint64_t pieces) {
   const Job& job = task.job;
@@ -47,6 +49,7 @@ OPGUARD_GPU void add_one_row(Block& block, const Task& task, uint64_t piece, uin
   });
 }
 
+// The piece is cut once more, into a stretch a warp.
 template <bool kPlain, typename Block>
 OPGUARD_GPU void add_stream(Block& block, const Task& task, uint64_t piece, uint64_t pieces) {
   const Job& job = task.job;
@@ -58,6 +61,7 @@ OPGUARD_GPU void add_stream(Block& block, const Task& task, uint64_t piece, uint
   });
 }
 
+// In whole batches: 2^log2 rows are what a warp reads before they are finished.
 template <bool kPlain, bool kShort, typename Block>
 OPGUARD_GPU void add_rows(Block& block, const Task& task, uint64_t piece, uint64_t pieces) {
   const Job& job = task.job;
@@ -100,6 +104,8 @@ OPGUARD_GPU_CALL Sums columns(typename Block::Memory* memory, const Task& task, 
   return block.sums(false);
 }
 
+// Readings of their own, beside that of the rows: the flat hash, the mask's pattern, the digest of
+// types that do not fuse. any_sums() says when.
 template <typename Block>
 OPGUARD_GPU_CALL Sums flat(typename Block::Memory* memory, const Task& task, uint64_t piece,
                            uint64_t pieces) {
@@ -254,6 +260,13 @@ OPGUARD_GPU Sums plain_sums(Block& block, const Task& task, uint64_t index) {
   return sums;
 }
 
+// One block, from its job to the record.
+//
+//   one block a job      its sums are the record
+//   264 blocks a job     each adds its sums to the accumulator, then 1 to `done`
+//                        who makes `done` 264 takes them all, leaves zeros, and writes the record
+//
+// No block waits for another. A fence lies between the sums and `done`: they are seen first.
 template <typename Block, bool kPlain>
 OPGUARD_GPU void run_block(typename Block::Memory* memory, const Task& task, uint32_t block_index) {
   const Job& job = task.job;

@@ -103,6 +103,8 @@ bool is_packed(const Job& job, const Dim* dims) {
   return true;
 }
 
+// What the hashes' lanes are, and how their bytes may be read. A lane is the widest of 8, 4, 2 and
+// 1 bytes that divides a row. It is 8 of [n, 256] float32 and 4 of [n, 3] float32.
 void describe_lanes(Job& job, const Dim* dims) {
   const uint64_t row_bytes = job.count * job.size, elements = job.rows * job.count;
   job.width = width_of(row_bytes);
@@ -193,6 +195,7 @@ void choose_mode(Job& job, Dim* dims, const Limits& limits) {
 
 }  // namespace
 
+// Nothing of the plan has changed where it returns false.
 bool Plan::add(const opguard_tensor& tensor, Mode wanted) {
   Job job;
   Dim dims[kMaxDims];
@@ -246,6 +249,7 @@ bool Plan::add(const opguard_tensor& tensor, Mode wanted) {
   return true;
 }
 
+// Jobs first, then the dimensions of all. A job's own begin dims_at words from the first.
 uint64_t Plan::write(uint64_t* words, uint64_t scratch) const {
   for (uint32_t j = 0; j < jobs_; ++j) {
     Job job = job_[j];

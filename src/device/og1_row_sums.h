@@ -75,6 +75,7 @@ class Notice {
 #endif
 };
 
+// Of the two, four and four numbers in a word; of no NaN (Notice).
 OPGUARD_GPU uint64_t float32_terms(uint64_t word, Notice& notice) {
   return plain_term(notice.see(static_cast<uint32_t>(word))) +
          plain_term(notice.see(static_cast<uint32_t>(word >> 32)));
@@ -90,6 +91,7 @@ OPGUARD_GPU uint64_t bfloat16_terms(uint64_t word, Notice& notice) {
   return sum;
 }
 
+// By the device's own conversion; a NaN is noticed and mended as any other's.
 OPGUARD_GPU uint32_t float_of_half(uint32_t bits) {
 #if defined(OPGUARD_ON_GPU)
   float value;
@@ -159,6 +161,8 @@ OPGUARD_GPU_CALL uint64_t lacking_of_word(uint32_t type, uint64_t word) {
   return lacking_in_word(type, word);
 }
 
+// None where digest_of_block() reads the elements once more: then the rows' readers sum hashes
+// alone.
 OPGUARD_GPU uint32_t fused_type(const Job& job) {
   return job.flags & kFused ? job.element_type : uint32_t{OPGUARD_ELEMENT_NONE};
 }
@@ -172,6 +176,8 @@ struct Share {
   uint64_t lead;  // g_0^(lanes before this thread's first)
 };
 
+// Thread `thread` begins with unit `thread` of a row, and goes on by as many units as there are
+// threads.
 OPGUARD_GPU Share share_of(const Job& job, unsigned thread, unsigned threads_log2) {
   const unsigned unit = job.flags & kAdjacent ? kVector >> job.width : 1;
   return {thread, 1u << threads_log2, threads_log2, power(kG0, uint64_t{thread} * unit)};
@@ -323,6 +329,8 @@ OPGUARD_GPU RowSum strided_sum(uint64_t row, uint64_t stride, uint64_t from, uin
   return sum;
 }
 
+// A row whose lanes are no vectors, from its last lane to its first. Where a thread has a whole row
+// of lanes of 8 bytes, and elements of 2, 4 or 8, several are read at a time.
 OPGUARD_GPU RowSum scattered_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
                                  const Share& share) {
   const uint64_t lanes = to - from;
@@ -373,6 +381,7 @@ OPGUARD_GPU_CALL RowSum adjacent_sum_of(uint64_t row, uint64_t from, uint64_t to
   return adjacent_sum<1>(row, from, to, factor, type, share);
 }
 
+// By the way that fits how the row lies.
 template <bool kPlain>
 OPGUARD_GPU RowSum row_sum(const Job& job, uint64_t row, uint64_t from, uint64_t to,
                            const Share& s) {

@@ -45,6 +45,7 @@ OPGUARD_GPU Range part_of(uint64_t units, uint64_t index, uint64_t parts) {
   return {begin, begin + each + (index < longer)};
 }
 
+// A whole row's hash into h, m and, where its lanes are the rows', the flat hash.
 OPGUARD_GPU void finish_row(const Job& job, State& s, uint64_t hash) {
   s.sums.h += s.walk.weight * hash;
   s.sums.m += mix(hash);
@@ -220,6 +221,8 @@ OPGUARD_GPU void columns_of_block(Block& block, const Job& job, const Dim* dims,
   }
 }
 
+// The flat hash where its lanes are not the rows': dense memory as if it were one row, other memory
+// lane by lane.
 template <typename Block>
 OPGUARD_GPU void flat_of_block(Block& block, const Job& job, const Dim* dims, Range lanes) {
   if ((job.flags & kDense) && job.flat_width > 0) {

@@ -1,3 +1,10 @@
+// A Block and a Warp for the host, under the kernel's own templates (og1_kernel.h).
+//
+//   each(f)    device: f(own state), 256 threads at once    host: f(state 0), ..., f(state 255)
+//   from(k)    device: a shuffle                            host: the other lane's state is read
+//   sync()     device: a barrier                            host: nothing, each() has ended
+//
+// Counterexample: a race between threads. None shows here, where one runs after the other.
 #include "device/og1_twin.h"
 
 #include <time.h>
@@ -9,6 +16,7 @@
 namespace opguard::device {
 namespace {
 
+// Relaxed: the host runs one block after another.
 struct Atomics {
   static uint64_t add(uint64_t* at, uint64_t x) {
     return __atomic_fetch_add(at, x, __ATOMIC_RELAXED);
@@ -77,12 +85,14 @@ struct Block : Atomics {
   void first(F f) {
     f();
   }
+  // There is one thread to ask.
   template <typename F>
   bool agree(F f) {
     return f();
   }
   uint64_t& partial(unsigned buffer, unsigned i) { return partials[buffer * kThreads + i]; }
   void sync() {}
+  // The whole, since the twin has all states at hand; total() then has nothing to do.
   Sums sums(bool by_xor) const {
     Sums s{0, 0, 0, 0, 0, 0};
     for (unsigned thread = 0; thread < kThreads; ++thread) {
@@ -102,6 +112,7 @@ struct Block : Atomics {
     clock_gettime(CLOCK_REALTIME, &t);
     return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
   }
+  // As the device does it: the sequence last, for a reader in another thread.
   static void store_system(opguard_value* to, const opguard_value& v, uint64_t check,
                            uint64_t sequence) {
     auto* entry = reinterpret_cast<RingEntry*>(to);

@@ -1,3 +1,11 @@
+// Record n (from 0) has the sequence n + 1, and lies in entry n modulo the capacity.
+//
+//   capacity 4, next_ 1    sequences 5 2 3 4    entry 1 has 2: record 1 is given out
+//   capacity 4, next_ 2    sequences 5 6 7 8    entry 2 has 7: record 2 is lost, next_ is 3
+//   capacity 4, next_ 5    sequences 5 2 3 4    entry 1 has 2: record 5 is not there yet
+//
+// The device does not wait, so an entry may be overwritten while it is copied. Its check, made of
+// value and sequence, does not fit then, and the record is lost.
 #include "device/ring_reader.h"
 
 #include "device/og1_arithmetic.h"

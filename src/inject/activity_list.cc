@@ -1,3 +1,12 @@
+// Whose an activity is: by the id it came with (interception), else by its graph's node, else by
+// the call that launched it.
+//
+//   kernel of call 907, no node       id of call 907
+//   kernel of call 950, node 31       id of node 31: call 950 launched the whole graph
+//   kernel of call 960, never told    it waits; at the end it is given out with id 0
+//
+// A name is kept once, however many activities have it. Calls are forgotten in two halves: once
+// there are 2 million, the half before them goes.
 #include "inject/activity_list.h"
 
 #include <cstring>
@@ -29,6 +38,7 @@ void ActivityList::captured(uint64_t node, uint64_t id) {
   nodes_[node] = id;
 }
 
+// A copy of a copy too: the original's id is looked up when it is made.
 void ActivityList::cloned(uint64_t node, uint64_t original) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = nodes_.find(original);
@@ -90,6 +100,7 @@ uint64_t ActivityList::dropped() const {
   return dropped_;
 }
 
+// The names stay: the child's kernels have the same ones.
 void ActivityList::clear() {
   std::lock_guard<std::mutex> lock(mutex_);
   entries_.clear();

@@ -77,6 +77,7 @@ struct MemcpyRecord {
   uint32_t graph;
 };
 
+// A copy between two devices' contexts.
 struct MemcpyPeerRecord {
   uint32_t kind;
   uint8_t copy_kind, source_kind, destination_kind, flags;
@@ -101,12 +102,14 @@ struct MemsetRecord {
   uint32_t graph;
 };
 
+// A wait, of the host or of a stream. It has no device; its stream is UINT32_MAX where it has none.
 struct SynchronizationRecord {
   uint32_t kind, type;
   uint64_t start_ns, end_ns;
   uint32_t correlation, context, stream, event;
 };
 
+// The call `correlation` was made while `external` was the innermost id pushed.
 struct ExternalCorrelationRecord {
   uint32_t kind, external_kind;
   uint64_t external;

@@ -17,7 +17,7 @@ void stop();
 
 bool collecting();
 
-// "CUPTI 12.9 (API 28), /path/libcupti.so.12"; of the last start().
+// "CUPTI API 28, /path/libcupti.so.12"; of the last start().
 const std::string& description();
 
 // Hands over what is finished; forced: unfinished records too.

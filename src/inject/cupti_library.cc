@@ -1,3 +1,9 @@
+// Which libcupti is opened.
+//
+//   torch has loaded .../libcupti.so.12    that one, or none
+//   none is loaded, paths a and b          a; where it does not load, or is too old: b
+//
+// `error` then says of each what was wrong with it: "a: no cuptiSubscribe; b: not loaded".
 #include <dlfcn.h>
 #include <link.h>
 

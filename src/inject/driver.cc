@@ -1,3 +1,13 @@
+// The driver is bound at the first call after the process has loaded it. Until then each call looks
+// again, and loads nothing (RTLD_NOLOAD).
+//
+// What wait_for_devices() waits for:
+//
+//   device 0, its primary context active    made current, synchronised, left as it was
+//   device 1, its primary context not       nothing: to retain the context would make it
+//
+// Counterexample: a context that the program made itself. Only primary ones, which CUDA's runtime
+// works in, are waited for.
 #include "inject/driver.h"
 
 #include <dlfcn.h>
@@ -14,11 +24,13 @@ namespace {
 
 Driver g_driver;
 
+// Null where this driver has no such function.
 template <typename F>
 void bind(void* handle, const char* name, F& function) {
   function = reinterpret_cast<F>(symbol_of(handle, name));
 }
 
+// A device that fails at any step is passed over: this is the program's end.
 void wait_for_all(const Driver& d) {
   if (!d.device_count || !d.device || !d.primary_state || !d.retain || !d.release || !d.push ||
       !d.pop || !d.synchronize)

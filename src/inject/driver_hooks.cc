@@ -1,3 +1,15 @@
+// One name may have several functions: by version and by stream. So each name has several copies of
+// ours (kSlots), and a copy keeps the one function that it calls on.
+//
+//   dlsym("cuLaunchKernel")         0x10 of the driver    copy 0, real 0x10
+//   dlsym("cuLaunchKernel_ptsz")    0x20                  copy 1, real 0x20
+//   cuGetProcAddress(...)           0x10                  copy 0 again
+//
+// Counterexample: a later driver's function of the same name with other parameters. is_known()
+// compares it with those of the names we know, and it is left alone.
+//
+// The cost: two atomic loads a call while nothing is collected. Else two clocks, the kernel's name
+// under a lock, and an entry in the list.
 #include "inject/driver_hooks.h"
 
 #include <dlfcn.h>
@@ -65,6 +77,7 @@ std::string name_of(Handle function) {
   return "unnamed kernel";
 }
 
+// What one call did, as its arguments tell.
 struct Told {
   uint32_t kind;
   std::string name;
@@ -78,6 +91,7 @@ constexpr int kSlots = 4;
 template <auto tell, int slot>
 struct Hook;
 
+// Calls on; a call that failed, or below which another was noted already, is not noted.
 template <typename... A, Told (*tell)(A...), int slot>
 struct Hook<tell, slot> {
   static inline std::atomic<void*> real{nullptr};
@@ -100,6 +114,7 @@ constexpr uint32_t kKernel = OPGUARD_ACTIVITY_KERNEL, kCopy = OPGUARD_ACTIVITY_M
 using U = unsigned;
 using Size = size_t;
 
+// The parameters are those of the driver's functions, one of these for each list of them.
 Told launch(Handle f, U, U, U, U, U, U, U, Handle stream, void**, void**) {
   return {kKernel, name_of(f), stream};
 }
@@ -160,6 +175,7 @@ using FunctionNames = NamesOf<struct OfModule, slot>;
 template <int slot>
 using KernelNames = NamesOf<struct OfLibrary, slot>;
 
+// The name of a kernel goes on to the function that is made of it.
 template <int slot>
 struct KernelFunction {
   static inline std::atomic<void*> real{nullptr};
@@ -198,6 +214,8 @@ bool is_known(const char* name, int version, void* found) {
   return known;
 }
 
+// What the program asked cuGetProcAddress for, ours in its place. The name has neither version nor
+// stream in it; `found` is the function of the version asked for.
 void hook_address(const char* name, int version, void** found) {
   if (!name || !found || !*found) return;
   if (std::strcmp(name, "cuGetProcAddress") == 0)  // of 12.0 it is the second version
@@ -206,6 +224,7 @@ void hook_address(const char* name, int version, void** found) {
     *found = hooked_driver_symbol(name, *found);
 }
 
+// cuGetProcAddress as it was before 12.0.
 template <int slot>
 struct Addresses {
   static inline std::atomic<void*> real{nullptr};
@@ -217,6 +236,7 @@ struct Addresses {
   }
 };
 
+// The same since 12.0, which also tells a status.
 template <int slot>
 struct AddressesV2 {
   static inline std::atomic<void*> real{nullptr};
@@ -228,6 +248,7 @@ struct AddressesV2 {
   }
 };
 
+// A place for one function of the driver's, and ours that calls it.
 struct Slot {
   std::atomic<void*>* real;
   void* ours;
@@ -259,6 +280,7 @@ Entry follow(const char* name) {
   return launch_entry<tell>(name, std::make_integer_sequence<int, kSlots>());
 }
 
+// Every name that is followed, without version and stream.
 const Entry* entries(size_t& count) {
   static const Entry kEntries[] = {
       follow<launch>("cuLaunchKernel"),
@@ -302,6 +324,8 @@ std::string_view base_name(std::string_view name) {
   return has_known_second(first) ? first : name;
 }
 
+// Null for all that is not the driver's, by its form first: "cudaMalloc" and "cublasCreate" have no
+// capital after "cu".
 const Entry* entry_named(std::string_view name) {
   if (!name.starts_with("cu") || name.size() < 3 || name[2] < 'A' || name[2] > 'Z') return nullptr;
   name = base_name(name);

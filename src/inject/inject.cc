@@ -22,6 +22,15 @@ namespace {
 // For the device at the program's end: a collective whose peer has died never ends.
 constexpr std::chrono::seconds kLongestWait{60};
 
+// How far it has come:
+//
+//   idle        the tracer has not asked, or has stopped before the program used CUDA
+//   armed       it has asked; the program has not initialised the driver
+//   cupti       CUPTI collects
+//   launches    it does not work here: launches are intercepted
+//   nothing     neither works, or neither is wanted
+//
+// What collected stays told by source() after stop().
 enum class State { idle, armed, cupti, launches, nothing };
 
 // What the tracer asked for (opguard_inject_configure).
@@ -36,6 +45,7 @@ State g_state = State::idle;
 std::string g_why;     // not CUPTI, or not it any more
 std::string g_source;  // of activities_source()
 
+// Without empty ones.
 std::vector<std::string> lines_of(const char* text) {
   std::vector<std::string> lines;
   std::string all = text ? text : "";
@@ -77,6 +87,7 @@ int start(char* error, uint64_t capacity) {
   return 0;
 }
 
+// `wait`: the program is at its end, and what has no id by now will get none.
 uint64_t flush(opguard_activity_sink sink, void* context, int wait) {
   bool all = wait != 0;
   if (all) wait_for_devices(kLongestWait);
@@ -91,6 +102,7 @@ void stop() {
   if (g_state == State::armed) g_state = State::idle;
 }
 
+// "CUPTI API 28, /path/libcupti.so.12", or "interception of launches (no CUPTI: ...)".
 const char* source() {
   std::lock_guard<std::recursive_mutex> lock(g_mutex);
   switch (g_state) {

@@ -1,3 +1,12 @@
+// What is written down of one call, and by which layer of several.
+//
+//   cublasLtMatmul      noted() is 7
+//   | cuLaunchKernel    notes a kernel: 8
+//   back in it          8 is not 7, so it notes nothing itself
+//
+// The number is the thread's own: what other threads launch meanwhile does not count.
+//
+// Counterexample: a library that launches on a thread of its own. Both calls are noted.
 #include "inject/launches.h"
 
 #include <dlfcn.h>
@@ -30,6 +39,7 @@ uint32_t number_of(void* stream) {
 
 }  // namespace
 
+// Whether the dlsym that the program finds lies in this library.
 bool preloaded() {
   Dl_info first, own;
   void* dlsym_of_program = ::dlsym(RTLD_DEFAULT, "dlsym");

@@ -33,6 +33,7 @@ template <typename F>
 class Next {
  public:
   explicit Next(const char* name) : name_(name) {}
+  // Null where the program has no other function of that name than ours.
   F* find(F* ours, const void* caller) {
     void* found = found_.load(std::memory_order_acquire);
     if (!found) {
@@ -59,6 +60,7 @@ Registered& registered() {
   return *all;
 }
 
+// By the runtime, where it tells (12.3); else as registered; else "unnamed kernel".
 std::string kernel_name(const void* function, const void* caller) {
   static std::atomic<void*> ask{nullptr};
   void* known = ask.load();
@@ -158,6 +160,7 @@ OPGUARD_HOOK(cublasLtMatmul,
               algorithm, workspace, workspace_bytes, stream),
              OPGUARD_ACTIVITY_KERNEL, "cublasLtMatmul", stream)
 
+// Called for each kernel of a library when that is loaded, maybe before the tracer asks.
 OPGUARD_EXPORT void __cudaRegisterFunction(void** fatbin, const char* function, char* device,
                                            const char* name, int limit, void* thread_id,
                                            void* block_id, void* block, void* grid, int* warp) {

@@ -27,6 +27,12 @@ __attribute__((visibility("hidden"))) void* opguard_symbol_of_handle(void* handl
 }
 }
 
+// dlsym(handle, name). Of null and -1, and of nothing else, handle + 1 is at most 1 (unsigned).
+//
+//   dlsym(RTLD_NEXT, "malloc")         a jump to the C library's, which sees who called
+//   dlsym(libcuda, "cuLaunchKernel")   a jump to opguard_symbol_of_handle, which gives ours
+//
+// Registers that hold arguments are as they were in both cases.
 #if defined(__x86_64__)
 asm(R"(
   .text
@@ -79,6 +85,8 @@ dlsym:
 
 namespace opguard {
 
+// For handles whose answer does not depend on who asks, and for RTLD_NEXT: the one that asks is
+// this library then.
 void* symbol_of(void* handle, const char* name) {
   if (!opguard_next_dlsym) opguard_find_dlsym();
   auto real = reinterpret_cast<void* (*)(void*, const char*)>(opguard_next_dlsym);

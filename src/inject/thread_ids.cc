@@ -1,3 +1,13 @@
+// CUPTI has a stack of ids for each thread, and only the thread itself can push onto it. Ours is
+// there before CUPTI listens, and theirs catches up:
+//
+//   thread A    push 12, push 13        CUPTI does not listen yet
+//   thread B    give_ids_to(CUPTI)      B's ids are given; epoch 1
+//   thread A    push 14                 A's epoch is another: 12, 13 and 14 are given
+//   thread A    pop                     14 leaves both stacks
+//
+// The epoch tells what this CUPTI was given from what one before it was. Counterexample: a launch
+// of A's between the second line and the third. CUPTI knows no id for it.
 #include "inject/thread_ids.h"
 
 #include <atomic>
@@ -20,8 +30,10 @@ thread_local Ids t_ids;
 std::atomic<const cupti::Functions*> g_functions{nullptr};
 std::atomic<uint32_t> g_epoch{0};
 
+// How many of the pushed ids have a place.
 uint32_t kept(const Ids& own) { return own.depth < kMost ? own.depth : kMost; }
 
+// What this thread's stack has, and CUPTI's for this thread has not.
 void give(Ids& own) {
   const cupti::Functions* call = g_functions.load(std::memory_order_acquire);
   if (!call) return;

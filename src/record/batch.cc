@@ -1,3 +1,5 @@
+// What counts as full is what is in a batch, not what memory it holds: an emptied one keeps its
+// memory.
 #include "record/batch.h"
 
 namespace opguard {

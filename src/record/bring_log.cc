@@ -1,3 +1,6 @@
+// In a log of one file a place is a byte. In a cut one it is a segment's number times 2^40 and a
+// byte in it: there whole segments are brought. What is read to the end needs no last bytes of its
+// own.
 #include "record/bring_log.h"
 
 #include <algorithm>

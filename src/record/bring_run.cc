@@ -1,3 +1,5 @@
+// Each question needs what the one before it brought. Where the stretches lie in an index its end
+// tells; what is read of a log its index tells. For a log that is read whole no index is asked.
 #include "record/bring_run.h"
 
 #include <fstream>

@@ -1,3 +1,7 @@
+// Each line is read from its right end, since a path may hold colons: the function, the line, and
+// what is left is the path. A line that is not of this form is left out.
+//
+//   /mnt/a:b/model.py:12:Block.forward    path /mnt/a:b/model.py, line 12
 #include "record/call_stack.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// A chunk takes part by the two checksums of its header, which stand for all its bytes.
+//
+//   chain of A, B    mix((mix((0 + k) ^ a) + k) ^ b)
+//   chain of B, A    another number: mix() is no sum
 #include "record/chunk_chain.h"
 
 #include "record/format.h"

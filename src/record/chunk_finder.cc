@@ -1,3 +1,8 @@
+// A chunk is checked from its front: the mark, the header's checksum, the length, the payload's
+// checksum. The fault that is told is the first of these.
+//
+// next_chunk() tries each place where the mark stands, also within payloads. What it checksums in
+// vain comes off a budget; once that is used up it finds nothing more.
 #include "record/chunk_finder.h"
 
 #include <algorithm>

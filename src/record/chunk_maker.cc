@@ -1,3 +1,7 @@
+// Texts wait as they came, events are coded as they come. A chunk of events is full at 64 KiB or
+// 4096 events, and then all that waits is written before it.
+//
+// The salt is a checksum of what tells one process from all others: rank, world, pid and start.
 #include "record/chunk_maker.h"
 
 #include <utility>
@@ -82,6 +86,7 @@ void ChunkMaker::add(const ObservedHead& head, std::string_view values) {
 
 void ChunkMaker::lose(uint64_t records) { gaps_.push_back({next_event(), records}); }
 
+// Texts, losses, events, sketches, observations: each kind behind what it refers to.
 void ChunkMaker::finish_chunk() {
   put_text_chunk(bytes_, salt_, Chunk::settings, settings_);
   put_text_chunk(bytes_, salt_, Chunk::strings, strings_, &first_string_);
@@ -104,6 +109,7 @@ void ChunkMaker::finish_chunk() {
   if (observations_.rows() > 0) put_observations();
 }
 
+// Where it begins is told in front: the event's number and the slot's.
 void ChunkMaker::put_events() {
   std::string payload;
   payload.reserve(encoder_.bytes().size() + 16);

@@ -1,3 +1,5 @@
+// By the processor's instruction, eight bytes at a time. Else by tables, eight bytes at a time as
+// well: each byte has its own table, which knows how many bytes come behind it.
 #include "record/crc.h"
 
 #include <array>

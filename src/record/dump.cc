@@ -1,3 +1,8 @@
+// What a text of a log may hold, and a terminal must not get, is written as its number: \x1b. Long
+// shapes and lists are cut, and say how much is missing.
+//
+// The text goes out in pieces of 64 KiB, as it is made: nobody keeps the dump of a log of
+// gigabytes. Who takes it may stop it (`head`).
 #include "record/dump.h"
 
 #include <algorithm>
@@ -81,6 +86,7 @@ std::string slot_line(const ProcessLog& log, const Slot& slot, const std::string
   return line + sketched + "\n";
 }
 
+// Number, kind, phase, step and micro-batch, boundary and occurrence; then what it has of all else.
 std::string event_line(const ProcessLog& log, uint64_t index, const Event& e) {
   std::string line =
       number_cell(index, 8) + cell(kEventKindNames[static_cast<size_t>(e.kind)], 10) +
@@ -151,6 +157,7 @@ std::string observed_text(const ProcessLog& log, const ObservedValue*& at, int d
   return line + "]";
 }
 
+// Its kind, its step, and each field that is not none.
 std::string observation_line(const ProcessLog& log, const Observation& row) {
   const ObservationSchema& schema = log.observations.schemas()[row.schema];
   std::string line = kIndent + cell(printable(log.text(schema.kind)), 19) +

@@ -1,3 +1,12 @@
+// The mirror of event_encoder.cc. What does not make sense is refused, with the whole chunk.
+//
+// A log with holes has stretches: {0 at 0}, {500 at 300} says that events 300 to 499 are missing.
+//
+//   510    place 310
+//   400    is not there; the first one behind it is at place 300
+//
+// An event's beginning may lie in a hole: then it is the first event behind. Its forward may not:
+// then it has none.
 #include <algorithm>
 
 #include "record/event_code.h"

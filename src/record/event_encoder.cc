@@ -1,3 +1,14 @@
+// Which form a slot is given:
+//
+//   a value that this chunk has not had    full; row, where h alone says the value
+//   that tensor again                      tensor: how many tensors back
+//   the same value at another place        value: the place, and how many tensors back
+//   it cannot be read                      row, without a value
+//
+// A value is looked for by its hash, in one place of 8192. Where two meet there, the later one
+// stays, and the earlier one is written once more if it comes again.
+//
+// Room for the largest event is made before it is written, so no byte is checked for room.
 #include <algorithm>
 
 #include "record/byte_writer.h"

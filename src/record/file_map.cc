@@ -1,3 +1,9 @@
+// All files lie in one range of addresses, each from a page on. So give_back() needs an address
+// alone.
+//
+// A block is given back once what was read has reached its end:
+//
+//   read up to byte 300,000, blocks of 256 KiB    the first goes back, the second is in use
 #include "record/file_map.h"
 
 #include <errno.h>

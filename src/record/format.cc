@@ -1,3 +1,9 @@
+// A chunk, in bytes:
+//
+//   3 "opg"   1 type   4 length   4 count   4 checksum   4 checksum of the payload   payload
+//
+// The first checksum is of the twelve bytes before it, and begins with the salt. The second goes on
+// from the first: a good payload behind another header is noticed.
 #include "record/format.h"
 
 #include "record/crc.h"

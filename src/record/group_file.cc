@@ -1,3 +1,14 @@
+// From the finest depth on, the first that fits in the step's room is taken.
+//
+//   step 0    distance 0, which groups there are, their sums
+//   step 1    distance back to step 0, sums: it has the same groups
+//   step 2    a new shape of step: distance 0, as step 0
+//   step 3    as step 0: the distance back to it, since its layout is remembered
+//
+// Layouts have room of their own, so that a run whose steps are all different does not write one a
+// step.
+//
+// To read one, 8 KiB are read, then 8 KiB where its layout is; more, where a payload is longer.
 #include "record/group_file.h"
 
 #include <fcntl.h>
@@ -38,6 +49,7 @@ uint64_t bytes_for(uint64_t records) {
   return std::max(2 * records - records / kLayoutPart, kEntryBytes) - kEntryBytes;
 }
 
+// Which groups there are, without their sums; micro-batches as the distance from the one before.
 std::string layout_of(const std::vector<StepGroup>& groups, GroupDepth depth) {
   std::string out = {static_cast<char>(depth)};
   put_varint(out, groups.size());
@@ -101,6 +113,7 @@ void GroupFileWriter::begin(const std::string& path, uint32_t salt, uint64_t mos
   most_bytes_ = most_bytes;
 }
 
+// Where the file is full, phases alone are told from then on.
 uint64_t GroupFileWriter::add(const std::vector<StepGroup>& events, uint64_t records) {
   records_ += records;
   if (failed_ || path_.empty() || events.empty()) return 0;

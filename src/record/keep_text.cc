@@ -1,3 +1,9 @@
+// What a text becomes:
+//
+//   20GB       segments of 256 MiB, the most there is
+//   1GB        segments of 125 MB, an eighth
+//   6h         segments of 256 MiB, or what comes in 45 minutes
+//   20GB,3GB   refused: a size is there already
 #include "record/keep_text.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Slots of one kind are numbered on where one between them falls away:
+//
+//   written0 | written1, as before: unwritten | written2    ->    written0 | written1
+//
+// A value that was lost stays a slot, counted: it was there to be recorded.
 #include "record/late_values.h"
 
 namespace opguard {

@@ -1,3 +1,5 @@
+// A text of 5 MB becomes its first 1024 bytes, "...#" and 16 digits. Two such texts that differ in
+// their last byte alone stay two.
 #include "record/limits.h"
 
 #include <cinttypes>

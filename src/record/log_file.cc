@@ -1,3 +1,11 @@
+// How a file grows by whole chunks or not at all:
+//
+//   append        room for it and for 4 KiB more is asked for first (fallocate), then it is written
+//   no room       nothing was written: the file is as it was
+//   half of it    the file is cut back to its last whole chunk
+//   finish        the end takes the 4 KiB; synced, closed, renamed
+//
+// Counterexample: a file system without fallocate. Then only the cut is left.
 #include "record/log_file.h"
 
 #include <errno.h>

@@ -1,3 +1,12 @@
+// In which order a segment ends, so that a kill anywhere leaves a log that tells the truth:
+//
+//   1. The segment is synced and named.         Killed now: it is there, and not told of.
+//   2. The log says what it holds.
+//   3. The log says that an old one is gone.    Killed now: it is there, and nobody reads it.
+//   4. Its file is removed.
+//
+// Counterexample: to remove first. The log would tell of a segment that is missing, as if it were
+// lost.
 #include "record/log_files.h"
 
 #include <unistd.h>
@@ -27,6 +36,7 @@ bool LogFiles::create(const std::string& final_path, uint32_t salt, uint64_t now
   return log_.create(final_path, error);
 }
 
+// Of a cut log, texts first: what an event refers to is there before it.
 bool LogFiles::append(std::string_view bytes, std::string& error) {
   placed_.clear();
   const size_t header = log_.is_empty() ? kHeaderSize : 0;
@@ -133,6 +143,7 @@ bool LogFiles::remove_old(uint64_t now_ms, std::string& error) {
   return true;
 }
 
+// Looks at the folder only where it seems full: who takes a segment away removes its file.
 bool LogFiles::has_room() {
   if (limits_.spool_bytes == 0) return true;
   auto is_full = [&] { return kept_bytes_ + limits_.segment_bytes > limits_.spool_bytes; };

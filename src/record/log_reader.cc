@@ -1,3 +1,12 @@
+// What a chunk must be to be taken, after event 499:
+//
+//   events from 500 on                                taken
+//   events from 800 on                                refused: "events before it are missing"
+//   the same, salvage, and damage was passed over     taken, behind a gap
+//   events from 400 on                                refused, always
+//
+// The end counts all that was before it, and binds the chunks. Behind damage it only tells what is
+// missing at the end.
 #include "record/log_reader.h"
 
 #include <algorithm>
@@ -74,6 +83,7 @@ std::string LogReader::take_lost(Cursor& in, uint32_t count) {
   return "";
 }
 
+// Of a log of which a part was stepped over, what was not counted is not compared.
 std::string LogReader::take_end(Cursor& in) {
   const uint64_t events = in.varint(), slots = in.varint(), lost = in.varint();
   const uint64_t observations = finder_.version() >= kObservationsVersion ? in.varint() : 0;
@@ -195,6 +205,7 @@ void LogReader::drop_behind() {
   log_.events.truncate(left);
 }
 
+// Whatever is wrong is said, and nothing of the chunk stays.
 std::string LogReader::take(const RawChunk& chunk) {
   if (!texts_.started() && chunk.type != Chunk::process && !options_.salvage)
     return "the chunk of process before it is missing";

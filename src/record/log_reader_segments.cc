@@ -1,4 +1,9 @@
 // The part of the reader for a log that is cut: which segments there are, and what each must be.
+//
+//   told of: 0 to 3, 0 removed; there: 1, 2 and 4
+//   1, 2    read, and each must bind the chunks that the log says
+//   3       damage: the segment is not there. The reading ends here, or passes over it (salvage)
+//   4       read up to where it is whole: its process did not end it
 #include <algorithm>
 #include <filesystem>
 

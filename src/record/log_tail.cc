@@ -1,3 +1,8 @@
+// Chunk by chunk from where the last poll ended, as far as they are whole.
+//
+//   fewer bytes than the header says    nothing yet: the writer is at it
+//   a checksum is wrong                 doubted; at the next poll damaged, if it still is
+//   of events, of sketches              stepped over by the length in its header
 #include "record/log_tail.h"
 
 #include <fcntl.h>
@@ -110,6 +115,7 @@ std::string LogTail::take_rows(std::string_view payload, uint32_t count, const S
   return "";
 }
 
+// Events and slots were not counted here: the chain of chunks has theirs.
 std::string LogTail::take_end(std::string_view payload) {
   Cursor in(payload);
   in.varint();
@@ -150,6 +156,7 @@ std::string LogTail::take(const RawChunk& chunk, const Seen& seen) {
   }
 }
 
+// As far as the file went when it was called.
 LogTail::State LogTail::read_more(const Seen& seen) {
   if (state_ != State::growing || !open()) return state_;
   struct stat file{};
@@ -196,6 +203,7 @@ void FolderTail::find() {
   for (const std::string& path : fresh) logs_.push_back(std::make_unique<LogTail>(path));
 }
 
+// Log by log; within one, rows come in its order.
 uint64_t FolderTail::poll(const Seen& seen) {
   find();
   uint64_t rows = 0;

@@ -1,3 +1,8 @@
+// How each is written:
+//
+//   place_of            model.py:12, by the name within its package; else the whole path
+//   shape_text          float32[8, 64] cuda:0; of the cpu nothing is said
+//   fingerprint_text    h:m, 16 digits each
 #include "record/log_words.h"
 
 #include <algorithm>

@@ -1,3 +1,13 @@
+// Bytes of a value:
+//
+//   none, no, yes    1
+//   3                1    its zigzag 6 lies beside the kind
+//   -20              2    39 is above 30: it follows
+//   0.5              5    a float holds it
+//   0.1              9
+//   [1, 2]           3    the list, then its elements
+//
+// What is read is checked as a chunk is added, all of it. So a cursor meets no fault later.
 #include "record/observation_code.h"
 
 #include <algorithm>
@@ -136,6 +146,7 @@ void ObservationDecoder::begin(std::string_view payload, uint32_t count, uint64_
   fault_.clear();
 }
 
+// Fields that a row was not given are none.
 bool ObservationDecoder::next(Observation& row, const std::vector<ObservationSchema>& schemas) {
   if (left_ == 0 || !fault_.empty()) return false;
   Cursor in(rest_);

@@ -1,3 +1,11 @@
+// The tree is /tmp/x/tree_a, its home /repo, its revision v1. Of /tmp/x/tree_a/model.py:
+//
+//   copied()        model.py
+//   home_path()     /repo/model.py
+//   shown_path()    model.py, and label() " (v1)"
+//
+// Counterexample: /tmp/x/tree_ab/model.py. It begins with the same letters, and is not below the
+// tree.
 #include "record/provenance.h"
 
 namespace opguard {

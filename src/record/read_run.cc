@@ -1,4 +1,7 @@
 // record/read_run.cc: a folder of logs -> Run.
+//
+// By numbers, not by letters: rank 2 comes before rank 10. What is in the logs then says it
+// finally.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

@@ -1,3 +1,11 @@
+// Of an index of three steps:
+//
+//   step 0    events before: 0       chunk at 400
+//   step 1    events before: 950     chunk at 400
+//   step 2    events before: 2100    chunk at 9000
+//
+//   event 1000     step 2 begins behind it, so step 1 holds it: from byte 400 on
+//   until 950      step 1 begins there, in the chunk at 400; up to 9000, where the next one begins
 #include "record/read_start.h"
 
 #include <optional>

@@ -1,4 +1,9 @@
 // record/reader.cc: a log file -> ProcessLog.
+//
+// 1. The header tells whether the log is cut into segments; those are mapped with it.
+// 2. Where a part is wanted, the index of steps tells where to begin and to stop.
+// 3. What is read is brought, where the log lies elsewhere, and read.
+// 4. If the index turns out to be another log's, all is read once more, from the front.
 #include <algorithm>
 #include <filesystem>
 #include <memory>

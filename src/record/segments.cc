@@ -1,3 +1,11 @@
+// A segment is found by its name, and believed by what its log says of it.
+//
+//   x.000003.segment                  number 3 of x.log
+//   x.000004.segment.incomplete       number 4: it grows, or its process was killed
+//   y.000003.segment, x.3a.segment    none of x.log's
+//
+// What a log says must follow on: the first segment it tells of begins at event 0, the next one
+// where that ends. So a chunk that was left out is noticed.
 #include "record/segments.h"
 
 #include <algorithm>
@@ -65,6 +73,7 @@ std::string SegmentTable::take(std::string_view payload, uint32_t count) {
   return "";
 }
 
+// They only grow, and are of those that were told before.
 std::string SegmentTable::take_removed(std::string_view payload) {
   Cursor in(payload);
   const uint64_t count = in.varint();

@@ -1,3 +1,11 @@
+// The keys are split off first, then the occurrence, and what is left is the boundary.
+//
+//   model.f:q7@3:out0,step=2    key step; occurrence 3; boundary model.f:q7; slot out0
+//   model.f:q7:out0             boundary model.f:q7:out0, slot_in_boundary
+//   a,b:q7                      boundary a,b:q7: behind its comma stands no "key="
+//   model.f:q7,pase=x           unknown key 'pase', columns of the word
+//
+// Counterexample: a boundary with ",step=" in its own name. It cannot be written.
 #include "record/selection_text.h"
 
 #include <algorithm>
@@ -122,6 +130,8 @@ std::optional<SelectionFault> read_selection(std::string_view text,
   return read_what(text.substr(0, first), read);
 }
 
+// A star takes as little as it can. Where what follows does not fit, the last star takes one
+// character more. The cost: at most the product of both lengths.
 bool glob(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0, star = pattern.npos, retry = 0;
   while (t < text.size()) {

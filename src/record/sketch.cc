@@ -1,3 +1,5 @@
+// The sum of squares of y - factor * z, 16 of the 64 numbers at a time. Above the limit the rest is
+// not looked at, and the distance is infinite.
 #include "record/sketch.h"
 
 #include <cmath>

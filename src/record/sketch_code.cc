@@ -1,3 +1,12 @@
+// A sketch, in bytes:
+//
+//   1 bits, 128 more where counts follow   3 counts: inf, -inf, nan   exponent   64 numbers
+//
+//   bits 40    numbers of 5 bytes, each a multiple of 2^exponent
+//   bits 0     all are zero: 7 bytes of nothing instead
+//
+// The exponent is such that the largest number just fits. Sets and declarations are gone through
+// once as the log is opened; what is asked for later is known to be whole.
 #include "record/sketch_code.h"
 
 #include <algorithm>
@@ -260,6 +269,7 @@ EventCode SketchTable::code_of_event(uint64_t event) const {
   return take_event(in, bytes, tells_calls_);
 }
 
+// All of it, pieces too. sets_of() decodes those alone that somebody wants.
 EventSketches SketchTable::of_event(uint64_t event) const {
   const EventCode code = code_of_event(event);
   EventSketches decoded{code.module, code.calls};

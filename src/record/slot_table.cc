@@ -1,3 +1,11 @@
+// Each thread has 64 decoded chunks, in 16 sets of 4. A chunk's place is in one of the sets, where
+// the one used longest ago gives way.
+//
+//   slots 0 to 811 of a chunk      the first look-up decodes it, the others find it
+//   flag_garbage()                 the table gets another id, so that all is decoded anew
+//
+// Where the next look-up falls is guessed: in the chunk of the last one, or the one behind it. Else
+// it is found by halving.
 #include "record/slot_table.h"
 
 #include <algorithm>
@@ -140,6 +148,8 @@ uint32_t SlotTable::chunk_of(uint64_t index) const {
   return found;
 }
 
+// What an earlier handle holds stays as it is: the cache takes other memory where somebody still
+// reads.
 EventSlots SlotTable::decoded(uint64_t first, uint32_t count) const {
   const uint32_t at = chunk_of(first);
   bool fresh = false;

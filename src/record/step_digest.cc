@@ -1,3 +1,7 @@
+// An event is taken in word by word, each behind the one before, in two states. What comes of it is
+// added to its step. So within an event order counts, and among events it does not.
+//
+//   step 7 = e1 + e2 + e3 = e3 + e1 + e2
 #include "record/step_digest.h"
 
 #include <cstring>
@@ -47,6 +51,7 @@ uint64_t StepDigester::text(uint32_t string) const {
   return string < strings_.size() ? strings_[string] : kOtherOdd;
 }
 
+// By content: two logs number the same text differently.
 void StepDigester::add_texts(const Batch& batch) {
   Cursor strings(batch.strings.bytes);
   for (uint32_t i = 0; i < batch.strings.count; ++i) {
@@ -113,6 +118,7 @@ void StepDigester::add_generators(const Event& event, const Slot* slots, StepDig
   ++now.events;
 }
 
+// An event of an earlier step, which ended in this one, says by how many steps it is late.
 void StepDigester::add(const Event& event, const Slot* slots) {
   if (!began_ || event.step > now_.step) {
     finish();

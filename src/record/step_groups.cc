@@ -1,3 +1,11 @@
+// From fine to coarse, by leaving out what tells groups apart, and adding up:
+//
+//   site               micro-batch 0, forward, model.softmax:77ab    micro-batch 1, the same
+//   module_of_batch    micro-batch 0, forward, model                 micro-batch 1, the same
+//   module             forward, model
+//   phase              forward
+//
+// A group stands where the first of its events did.
 #include "record/step_groups.h"
 
 #include "record/format.h"

@@ -1,3 +1,15 @@
+// Entries have 64 bytes, the last 4 of them a checksum that begins with the log's salt and the
+// entry's number. So an entry of another log or another place is none.
+//
+//   a step      its number, three chains, the byte of its chunk, four counts
+//   stretches   up to four, behind the last step
+//   the end     two chains, seven counts
+//
+// A step that is over waits until the chunk is in the log that holds its first event: before that
+// nobody knows where it lies.
+//
+//   step 7 begins with event 950    chunks of events 0 to 799 are in the log: step 7 waits
+//                                   events 800 to 1199 come at byte 52,000: it is at 52,000
 #include "record/step_index.h"
 
 #include <fcntl.h>
@@ -131,6 +143,8 @@ void StepIndexWriter::abandon() {
   groups_.abandon();
 }
 
+// Of chunks of events the first one's number is kept. All else but sketches lies in stretches:
+// neighbours become one.
 void StepIndexWriter::note_chunks(std::string_view chunks, uint64_t at) {
   if (!error_.empty() || path_.empty()) return;
   while (!chunks.empty()) {
@@ -154,6 +168,7 @@ void StepIndexWriter::note_chunks(std::string_view chunks, uint64_t at) {
   put_placed();
 }
 
+// An entry has the chains up to its own step, and the counts up to the one before.
 void StepIndexWriter::add(const std::vector<DigestedStep>& steps) {
   if (!error_.empty() || path_.empty()) return;
   for (const DigestedStep& step : steps) {
@@ -228,6 +243,7 @@ void StepIndexWriter::end(uint64_t lost, uint64_t removed, uint64_t chunks, uint
   file_.finish(sealed(code(end), salt_, entries_), error_);
 }
 
+// Opened for each block, and closed again.
 bool StepIndex::read_at(uint64_t at, size_t count, std::string& into) {
   if (bring_ != nullptr && !(*bring_)({{name_, at, count}}).empty()) return false;
   int fd = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
@@ -261,6 +277,8 @@ std::vector<FilePiece> StepIndex::opening(const std::string& path) {
   return {};
 }
 
+// Its beginning and its last entry are read. Without an end at that place the log is being written,
+// or its process was killed: the entries are steps all the same.
 bool StepIndex::open(const std::string& path, const Bring* bring) {
   bring_ = bring;
   auto failed = [&](const std::string& what) {

@@ -1,3 +1,13 @@
+// How events become those of a file that begins with the first step that is held:
+//
+//   added as                41    42    43    44    45
+//   held                    -     -     43    44    45     43 is the first
+//   in the file                         0     1     2
+//   45 is inside 42..44     its `begin` becomes 0, the first there is
+//   45 belongs to 41        its `forward` becomes none
+//
+// Occurrences are counted anew. An event that began in a forgotten step is not written, and those
+// behind it move up.
 #include "record/step_ring.h"
 
 #include <algorithm>
@@ -41,6 +51,8 @@ void StepRing::forget_first() {
   held_.pop_front();
 }
 
+// A step in which nothing happened leaves no trace. The bound is looked at here, so a step is
+// forgotten as a whole.
 void StepRing::begin_step(uint32_t step) {
   if (!held_.empty() && held_.back().events.empty() && held_.back().observations.empty() &&
       held_.back().lost == 0)
@@ -56,6 +68,7 @@ void StepRing::begin_step(uint32_t step) {
   begun.first = added_;
 }
 
+// The step in progress alone may fill the ring: then it loses what comes.
 uint32_t StepRing::add(const Event& event, const std::vector<Slot>& slots,
                        std::string_view sketches) {
   if (held_.empty()) begin_step(event.step);
@@ -86,6 +99,7 @@ void StepRing::observe(const ObservedHead& head, std::string_view values) {
   now.observed += values;
 }
 
+// Slots that turn out to be none are taken out, and what is behind them moves up.
 void StepRing::settle(LateValues& late) {
   for (size_t i = 0; i + 1 < held_.size(); ++i) {
     Step& step = held_[i];

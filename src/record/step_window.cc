@@ -1,3 +1,9 @@
+// Read from its end: what is behind the slash, then what is behind the dots, then the beginning.
+//
+//   0../10      from 0, no end, each tenth
+//   100         step 100 alone
+//   100..103    four steps
+//   5../0       refused: no number of steps above 0
 #include "record/step_window.h"
 
 #include <charconv>

@@ -1,3 +1,8 @@
+// Both chains say all of the steps up to here, so one comparison a step is enough.
+//
+//   agreed() 36, both have step 36 with chain 9f31    agreed() 37
+//   the chains differ                                 parted at this step, over
+//   the index has no further step                     over, not parted
 #include "record/steps_against.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// A chunk is taken whole or not at all. Strings, metas and schemas are added as they come, and cut
+// off again where the chunk turns out to be wrong. Settings and locations wait until it is read.
+//
+// Where damage was passed over, numbers may be missing:
+//
+//   12 strings, 1000 bytes passed over, a chunk from 90 on      78 empty ones, then its own
+//   12 strings, 1000 bytes passed over, a chunk from 5000 on    refused
 #include "record/text_chunks.h"
 
 #include <charconv>
@@ -66,6 +73,7 @@ std::string TextChunks::take_process(Cursor& in) {
   return "";
 }
 
+// A key that is told again with another value counts as set again: a seed that was changed.
 std::string TextChunks::take_settings(Cursor& in, uint32_t count) {
   std::map<std::string, std::string> settings;
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
@@ -145,6 +153,7 @@ std::string TextChunks::take_locations(Cursor& in, uint32_t count) {
   return "";
 }
 
+// A schema's strings come before it, so each must be there.
 std::string TextChunks::take_schemas(Cursor& in, uint32_t count) {
   std::vector<ObservationSchema>& schemas = log_.observations.edit_schemas();
   if (!skip_to(in.varint(), schemas, {kNone, {}})) return "schemas before it are missing";

@@ -1,5 +1,15 @@
 // The encoder and the file are chunk_maker.h's and log_file.h's; the calls are in writer_calls.cc.
 // Here are the queue between them and the thread, and the counts.
+//
+//   a call          fills batch_ (filling_)
+//   it is full      batch_ goes to queue_ (mutex_), the thread is woken
+//   the thread      takes queue_, waits for devices, encodes, writes: without a lock
+//   each second     takes what is in batch_ as well, and ends the chunk
+//   each 30 s       syncs
+//
+// Who waits: flush() for the file, settle() for devices and digests alone, pause() for the thread
+// to leave before a fork. Where no thread can be had, the call that fills a batch does the same
+// work.
 #include "record/writer.h"
 
 #include <signal.h>
@@ -74,6 +84,7 @@ uint64_t LogWriter::lost() const {
                                                   : dropped_.load(std::memory_order_relaxed);
 }
 
+// Without a thread the call that fills a batch writes it.
 void LogWriter::pass_on(bool full) {
   std::unique_lock lock(mutex_);
   if (limits_.thread) ensure_thread();
@@ -85,6 +96,7 @@ void LogWriter::pass_on(bool full) {
     drain(lock, false);
 }
 
+// A batch that was emptied takes the place of the one that goes.
 void LogWriter::hand_over() {
   Batch batch;
   if (!spare_.empty()) {
@@ -190,6 +202,7 @@ void LogWriter::drain(std::unique_lock<std::mutex>& lock, bool all, bool writes)
   done_.notify_all();
 }
 
+// False: some value of it is not computed, and nobody shall wait any longer.
 bool LogWriter::await(const Batch& batch, bool patient) {
   if (late_ == nullptr) return true;
   if (!patient) return late_->fetch(batch.slots, 0);
@@ -299,6 +312,7 @@ void LogWriter::fail(const std::string& what) {
   stopped_.store(true, std::memory_order_release);
 }
 
+// Whoever finds no thread, or one that left, does the work itself.
 bool LogWriter::flush() {
   std::unique_lock lock(mutex_);
   if (stopped_ || !is_open()) return false;

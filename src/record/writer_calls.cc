@@ -1,4 +1,12 @@
 // The calls of a log's writer: they append to memory, and count (writer.h).
+//
+// Two threads meet in batch_ alone, under `filling_`, for as long as a few copies take. A call that
+// finds its batch full wakes the log's thread, and goes on.
+//
+//   64 MiB wait             what comes is dropped and counted: one gap
+//   32 MiB wait             what comes is recorded again
+//
+// Counterexample: to begin again as soon as one record fits. There would be thousands of gaps.
 #include <sched.h>
 
 #include <utility>

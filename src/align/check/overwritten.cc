@@ -1,3 +1,12 @@
+// A change of memory becomes a finding if it is proven (values/unseen_changes.h), once for a pair
+// of boundaries. What else read the same block before the finding's own reader began is one of its
+// readers: a writing shows in every view.
+//
+//   left by norm, read by up at 12 ms     proven: a finding, norm -> up
+//   left by norm, read by gate            last seen intact before 12 ms: one more reader of it
+//   the next step, the same two           times 2
+//
+// The cost: one pass over the log's events for each finding, for what ran meanwhile.
 #include "align/check/overwritten.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// First each candidate that read overwritten bytes becomes a race. Then the pivot alone is moved.
+//
+//   event 40   loader leaves ring[0]
+//   event 41   embed(ring[0])        the first use: the pivot, if another thread ran meanwhile
+//   event 60   label(ring[0])        saw other bytes: was the pivot, now behind it
+//
+// The cost: check_overwritten() of both runs, whether or not there is a race.
 #include "align/check/races.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// Operators of phase recompute are read in stretches of a thread, which gradients end. Each is
+// matched to its first execution in the forward pass, and the matches are judged in order.
+//
+//   forward     norm(40) drop(41) lin(42) | norm(50) drop(51) lin(52)      two layers
+//   recompute   norm drop lin          the last layer comes first: matched to 50, 51, 52
+//
+// The next place behind the last match is asked first, at most 64 operators on. Else the latest
+// execution that read the same values is taken, one that was not matched yet before one that was. A
+// stretch whose inputs differ still has its next place.
+//
+// A stretch counts only if some operator in it reads what its first execution read. Else it is
+// something else that looks alike.
 #include "align/check/recompute.h"
 
 #include <algorithm>

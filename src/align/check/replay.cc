@@ -1,3 +1,15 @@
+// Values of a rank have keys that hold in both runs, and the first key whose values differ is its
+// story.
+//
+//   (step 1204, micro-batch 0, all_reduce, given, "grad:up.weight", 0th)     rank 5: d1f0, 03c9
+//   (step 1204, micro-batch 0, all_reduce, got,   "grad:up.weight", 0th)     all: 77aa, 5e12
+//
+// What a rank got follows from what another one gave or made otherwise, at the same moment or
+// before. What it then made follows from what another one gave. What a rank gave itself is
+// explained by none.
+//
+// Counterexample: every rank gave what the replay gave, and all got something else. The exchange
+// itself did that.
 #include "align/check/replay.h"
 
 #include <algorithm>

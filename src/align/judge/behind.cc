@@ -1,3 +1,16 @@
+// Each look_ function asks for one pattern in front of the first candidate, and puts what it finds
+// before it. Where the pattern is not there, the candidates come back as they were.
+//
+//   look_behind_hole   it reads what nobody made         what was made last in the step, and no
+//                                                        operator read? b is asked first
+//   look_behind_sum    it reads what autograd summed     three summands or more, in another order
+//   look_behind_draw   a draw with other numbers         generator_write() names the writer
+//
+// behind_named walks again and again. Each time the one-sided operators that were named count as
+// harmless, so the walk goes through them to what is behind. It ends when a walk names none that is
+// new, or six candidates are there.
+//
+// The cost: each round of behind_named walks both sides, and adds one harmless boundary at least.
 #include "align/judge/behind.h"
 
 #include <algorithm>
@@ -32,6 +45,8 @@ SlotRef last_unread(const Evidence& evidence, int side, const EventRef& hole, co
   return {};
 }
 
+// The first event behind the hidden value, on the walk's way, that reads it. Of a hole any event on
+// the way stands for it, and where there is none the model value itself.
 EventRef first_reader(const Evidence& evidence, const Walk& walk, const Found& hidden,
                       const ModelDifference& difference) {
   const ProcessLog& l = evidence.log(hidden.side, hidden.origin.event);

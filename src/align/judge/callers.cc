@@ -1,3 +1,19 @@
+// A call of one run is held against the calls of the other by functions, texts and contexts.
+//
+//   into_[side]    by function: all calls of it that the preflight saw
+//   other_[side]   this run's function -> the other's, by a boundary that stands in both
+//                  a  Attention.forward      b  Attention.forward_new     share "model.matmul:77ab"
+//
+// Three questions, in name_call:
+//
+//   only_here         one run alone has the operator: which call leads there in that run only?
+//   other_arguments   both have it, and it is given another thing: which argument has another text?
+//   other_context     both have it: is a call on the way inside another `with`?
+//
+// All go outward, call by call, at most 16 times. An argument that hands on a parameter of the
+// caller's (`rotate(q, cos)`) is followed to what that was given.
+//
+// Counterexample: two answers. Then the operator keeps its name, whichever of them is right.
 #include "align/judge/callers.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// One loop, in which the part of the logs that is read grows until the verdict is settled.
+//
+//   margin   steps before the first that differs     1, 16, 256, ...
+//   window   steps behind it, parting alone          16, 256, ...
+//
+// Each round reads, aligns and judges anew. What settles a verdict is in is_settled(). An input
+// that nobody made, or a race, may come from before what was read. Another result of the same
+// inputs cannot.
+//
+// Counterexample: rules. They may hide what the digests count, so all is read; so it is of a run
+// that failed.
 #include "align/judge/compare_runs.h"
 
 #include <algorithm>
@@ -24,6 +35,7 @@ constexpr uint32_t kFirstWindow = 16;  // steps behind the first that differs
 // is told of all of it.
 constexpr uint64_t kSmall = 1'000'000;
 
+// None: all is read, as of logs without indexes. Why there are none is not told.
 std::optional<IndexedRuns> indexed_runs(const std::string& dir_a, const std::string& dir_b,
                                         const std::vector<Rule>& rules,
                                         const CompareOptions& options) {

@@ -1,3 +1,15 @@
+// First a range of events for each generator, then the first write in it that the runs do
+// otherwise.
+//
+//   state records    event 0 equal, event 40 equal, event 91 differs
+//   range            behind the last equal one, before the one that differs: events 41 to 90
+//
+// A seeding since then moves the beginning up: what was drawn before it has no part in what is
+// drawn behind. Only generators of the asked family are looked at: `np.random.seed` moves no
+// torch.cpu.
+//
+// Counterexample: a draw that gives other numbers of one shape. It wrote the generator as the other
+// run's did, so the cause lies before it.
 #include "align/judge/generator_writes.h"
 
 #include <algorithm>

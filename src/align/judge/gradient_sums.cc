@@ -1,3 +1,14 @@
+// Summands are nodes before the event, of its step and backward pass, that sent on a gradient of
+// the sum's type and shape. They are collected from the event back and then turned round: the order
+// in which they ran is the order in which autograd added them.
+//
+//   of a node     nodes of those forward operators that read the result of its own forward
+//   of a leaf     no forward is known: gradients of that form that no later node took as they were
+//
+// Counterexample: two summands of one value. They are interchangeable, and the order is compared by
+// values, so their changing places is no difference.
+//
+// The cost: the events of one backward pass, and the slots of their forward operators.
 #include "align/judge/gradient_sums.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// Three ways into one walk, by what the node and its forward are in the other run.
+//
+//   the node has a partner              behind    what its forward was given left the graph
+//   no partner, its forward parts       from      back from the forward itself
+//   no partner, its forward is in       ahead     some reader of its result lost the gradient
+//   the graph in both runs
+//
+// The walk (first_of) goes back through operators that are in the graph on this side alone. The
+// earliest of them by event number is named. If the other run gave its partner something cut out of
+// the graph by an operator of its own, that one is named.
+//
+// Counterexample: `log(h.detach())` beside `loss(h)`. Both lie on the same bytes. behind_views()
+// goes back through views that are out of the graph, to the one that `loss` was given.
 #include "align/judge/graph_cut.h"
 
 #include <algorithm>

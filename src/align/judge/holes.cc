@@ -1,3 +1,15 @@
+// What makes a log a hole, and what a verdict keeps:
+//
+//   lost records, a gap in the middle     in any log
+//   an early end                          of a rank's first process, or with model values in it
+//
+//   diverged, the pivot is an unequal     stays: both logs hold both events
+//   pair
+//   diverged by absence, identical        inconclusive
+//   the other side only goes on           inconclusive, without candidates
+//
+// Counterexample: an unequal pair behind a beginning that was removed (`--keep`). It differs, and
+// nothing says that it is the first.
 #include "align/judge/holes.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// Three sieves, each on what the one before leaves.
+//
+//   alone_in_order    four equal pairs before and four behind, partners without a gap between
+//   differing         tensors alone differ: no argument, no result text, no exception
+//   held_elsewhere    the value that only one run holds stands in one slot of that run
+//
+// The last asks for whole runs, and is made once for all suspects: a count for each of their
+// values.
 #include "align/judge/isolated.h"
 
 #include <algorithm>
@@ -46,6 +54,8 @@ class Search {
     return log(0, process.a).events.kind(pair.a) == EventKind::state;
   }
 
+  // A step of -1 walks below 0 as size_t, which is past the end as well: one comparison serves
+  // both.
   bool alone_in_order(const ProcessPair& process, const Pair& pair) const {
     const auto at = size_t(&pair - process.pairs.data());
     for (int step : {-1, 1}) {

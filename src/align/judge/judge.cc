@@ -6,12 +6,11 @@
 //   3 order_leads            stretches of one run alone are held against those of the other
 //   4 name                   a lead becomes a candidate: its kind, and where it is better named
 //   5 look_behind_hole       data came out of code without operators: what went in there?
-//     look_behind_sum      gradients were added in another order: which?
+//     look_behind_sum        gradients were added in another order: which?
 //     look_behind_draw       a draw gave other numbers: who moved the generator?
 //   6 behind_named           should these be harmless, the cause lies behind them
 //   7 share_by_rank          which ranks it began on
-//   8 name_calls             the call in which the runs differ, where the operator is not told
-//   apart
+//   8 name_calls             the call that differs, where both runs have the operator
 //
 // Each step is a function of the evidence and of what the steps before it gave. None changes what
 // an earlier one found. The reasons are in docs/design/judgement.md.

@@ -1,3 +1,15 @@
+// Regions are keyed by who waits for them. Two stretches meet if their readers are partners.
+//
+//   a   scores, scores += mask, softmax    read by proj, event 40    key: a's event 40
+//   b   sdpa                               read by proj, event 35    key: its partner, a's event 40
+//
+// A reader that b alone has makes a key of its own, marked by the top bit.
+//
+// Of a region the first operators of both stretches that read one value in common are the lead
+// (`parting`). What else began in it is a lead of a lower grade. Without a value in common, the
+// first origins of the two sides stand side by side.
+//
+// The cost: for a region the product of the two stretches' lengths, in look-ups of what they read.
 #include "align/judge/leads.h"
 
 #include <algorithm>
@@ -133,6 +145,7 @@ bool is_echo(const Evidence& evidence, const Lead& lead) {
          (reads_own(evidence, 0, lead.refs[0]) || reads_own(evidence, 1, lead.refs[1]));
 }
 
+// Up to three sorts of leads: the operators that share an input, the first origins, the others.
 void add_region(const Evidence& evidence, const Region& region, std::vector<Lead>& leads) {
   const auto both = evidence.on(Heuristic::shared_input) ? parting(evidence, region) : std::nullopt;
   const bool inherits = region.inherits && evidence.on(Heuristic::inherited);

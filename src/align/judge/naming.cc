@@ -1,3 +1,10 @@
+// A lead knows where a walk ended; a candidate says what a user reads. In between stand two moves.
+//
+//   the other side   a lead of b alone gets a's operators of the same gap, if a has a lead there
+//   blame            the operator may be named elsewhere (blame.cc): then the region is that alone
+//
+// Counterexample: a pair that is equal in both runs. No run parts there, whatever led to it, and
+// add() does not take it.
 #include "align/judge/naming.h"
 
 #include <algorithm>

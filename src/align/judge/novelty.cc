@@ -1,3 +1,16 @@
+// The questions of by_name(), in their order; the first that holds says that the value is known.
+//
+//   no fingerprint                          known: nothing can be said
+//   zeros                                   known (zeros-are-known)
+//   made by a discounted operator           known
+//   the other run holds the name            known (known-by-name)
+//   its elements are the other's as a set   known (compare_steps.h)
+//   repeated, listed, a share of a rank     known (repeated-value, listed-elements)
+//
+// A counterpart comes before all of these. Where it has the same dtype and shape, it alone decides.
+// A count of 48 beside one of 24 differs, even if the other run has a 48 somewhere.
+//
+// The cost: a look-up in the other run's index. Compositions are made when first asked for.
 #include "align/judge/novelty.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Names of sites and modules are told once each, three at most: "model forward, train forward,
+// ...". A group without a place is its phase alone.
 #include "align/judge/parted_parts.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// What a report says of an event is in its log's locations. Without a place the boundary stands in:
+// "rope.mul:q7k2" is shown as operator rope.mul. A pivot that is named at a call or a text shows
+// that place, and keeps the operator's own as `inner`.
 #include "align/judge/pivot_view.h"
 
 #include <algorithm>

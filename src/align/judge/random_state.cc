@@ -1,3 +1,17 @@
+// Two different questions are answered here.
+//
+//   state_differences          of whole runs: pairs of state records, and whether they are equal
+//   random_state_difference    before two events: the last records of both runs, matched from there
+//                              back
+//
+// Going back, stretches are counted from the event: the last step's states with the last step's. A
+// stretch is what begins with a record of all generators, and goes on with one before each draw.
+//
+//   a   [start] [load] [step 0: draw draw] [step 1: draw]      event
+//   b          [start] [step 0: draw draw] [step 1: draw]      event
+//
+// Counterexample: a generator that differs from the start and is equal at the end. It was seeded
+// alike, and does not matter.
 #include "align/judge/random_state.h"
 
 #include <algorithm>

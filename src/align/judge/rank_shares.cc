@@ -1,3 +1,12 @@
+// The earliest of what the walks found on a rank is its share, by position in the common order.
+//
+//   rank 0   origin at 120                          origin
+//   rank 1   arrival at 130, origin at 400          received, from rank 0
+//   rank 2   nothing, and its parameters differ     unknown
+//   rank 3   nothing, and all agrees                equal
+//
+// Both sides' walks count. What is found on side a is shown by its partner in b as well, with the
+// slot of the same kind and name there.
 #include "align/judge/rank_shares.h"
 
 #include <algorithm>

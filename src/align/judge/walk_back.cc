@@ -1,3 +1,10 @@
+// Of the slots that differ not all are good to begin at:
+//
+//   the other run holds the value nowhere           these alone, where there are any
+//   the other run's partner left the very same      left out, unless all are such
+//   all others                                      kept
+//
+// Then each side is walked by itself, and the ends of both stand in one order.
 #include "align/judge/walk_back.h"
 
 #include <algorithm>

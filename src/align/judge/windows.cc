@@ -1,3 +1,11 @@
+// A window's first step is one whose predecessor the log does not hold. The optimizer's event in it
+// lists what it found, by name.
+//
+//   step 100   a  param:w 9f31         b  param:w 5d02        differs, and was so as the step began
+//   step 100   a  param:v 77aa         b  param:v 0b6f        read before as 1c1c in both: the step
+//                                                             wrote it, so it does not count
+//
+// A pivot before the window's step stays: a log may have several windows.
 #include "align/judge/windows.h"
 
 #include <map>

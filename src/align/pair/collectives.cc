@@ -1,3 +1,15 @@
+// Two passes. match() finds the members of each collective by job, group and number. order() lets
+// the processes run against each other, as far as their logs go.
+//
+//   rank 0   launch #1 ... done #1     enters at launch, waits at done
+//   rank 1   all_reduce #1             one blocking event: launched and done
+//   rank 2   (its log ends before)     whoever is furthest behind goes on without it
+//
+// A member enters where it launched and leaves where it was done. Its epoch moves on as it leaves,
+// to one above the highest epoch of all who entered. A message's sender enters and does not wait.
+//
+// The cost of order(): each member is advanced once a collective, besides one search for the
+// furthest behind for each that a log lacks.
 #include "align/pair/collectives.h"
 
 #include <algorithm>

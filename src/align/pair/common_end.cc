@@ -1,3 +1,6 @@
+// The runs are aligned once to find how far both go, and aligned again by who asked, without the
+// rest. A pair that moved may stand anywhere, so the last pair in order says where the common end
+// is.
 #include "align/pair/common_end.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// Events are numbered anew, so whatever points at an event is moved with it.
+//
+//   events   0 1 2 3 4 5       steps  7 7 8 8 8 9      kept: those of step 8
+//   becomes      0 1 2         begin and forward are counted among the kept; a forward that was cut
+//                              off becomes kNone
+//
+// Occurrences are those among the kept events. Slots stay where they are: first_slot still leads
+// there.
 #include "align/pair/common_steps.h"
 
 #include <algorithm>

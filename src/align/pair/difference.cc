@@ -1,3 +1,12 @@
+// How differences are put for a reader: only what differs, and of long texts the place.
+//
+//   a   dim=-1, arg1=[1, 2, 3], keepdim=True        b   dim=-1, arg1=[1, 2, 4], keepdim=True
+//   items that differ                               arg1=[1, 2, 3]    arg1=[1, 2, 4]
+//
+// Beyond 80 characters equal items become "...", and two unlike items are cut to 50 characters
+// around their first difference.
+//
+// Counterexample: items in another order. They are matched as a multiset, so none of them differs.
 #include "align/pair/difference.h"
 
 #include <algorithm>
@@ -75,6 +84,8 @@ SlotDifferences::SlotDifferences(const ProcessLog& a, const Event& ea, const Pro
   });
 }
 
+// Commas inside of brackets and of quoted texts are no ends: "size=(2, 3), mode='a, b'" has two
+// items.
 std::vector<std::string> split_scalars(const std::string& text) {
   std::vector<std::string> items;
   std::string item;

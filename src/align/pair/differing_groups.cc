@@ -1,3 +1,13 @@
+// Groups of both runs are brought to the coarser of the two depths, then compared by name.
+//
+//   a tells events     softmax, 0th   77aa     softmax, 1st   0b6f      by site: their sum
+//   b tells sites      softmax        c219
+//
+// Sums are of 16 bits and wrap. Where both tell events, the n-th of a site is the n-th of the
+// other's.
+//
+// The place of a group is its place in the order of the run that has it. The rank whose first
+// differing group has the lowest place is where the runs part.
 #include "align/pair/differing_groups.h"
 
 #include <algorithm>

@@ -1,3 +1,13 @@
+// Each step's entry has a chain of all digests so far. So one look at a step tells whether
+// everything before it was equal, and the first step that differs is found by halving.
+//
+//   entry   0    1    2    3          a   c0 c1 c2 c3
+//   chain   =    =    x    x          b   c0 c1 d2 d3       entry 2 is the first
+//
+// All ranks are searched together, and the earliest of their first steps counts for the job.
+//
+// `bring` fetches blocks of indexes that lie elsewhere. It is asked before each look, for all logs
+// in one call.
 #include "align/pair/equal_start.h"
 
 #include <algorithm>
@@ -115,6 +125,7 @@ bool IndexedRuns::find_first_apart() {
   return true;
 }
 
+// Segments are removed from the front. The first step that begins behind what was removed is whole.
 bool IndexedRuns::find_kept() {
   std::vector<IndexSearch> searches;
   for (Both& both : logs_)
@@ -138,6 +149,7 @@ bool IndexedRuns::find_kept() {
   return true;
 }
 
+// Of each log of one run the first entry of this step or a later one.
 std::optional<std::vector<uint64_t>> IndexedRuns::first_entries_of(uint32_t step,
                                                                    StepIndex Both::* run) {
   std::vector<IndexSearch> searches;
@@ -158,6 +170,9 @@ std::optional<std::vector<uint64_t>> IndexedRuns::first_entries_of(uint32_t step
   return first;
 }
 
+//   first apart 40, margin 2                      from step 38 on
+//   first apart 1, margin 2                       all is read
+//   first apart 40, steps before 39 removed       from 39 on: the first that is kept
 EqualStart IndexedRuns::start(uint32_t margin) {
   EqualStart start;
   const uint32_t first = first_apart_ == kNone ? last_ + 1 : first_apart_;
@@ -202,6 +217,7 @@ std::optional<IndexedRuns::Before> IndexedRuns::before(uint32_t step) {
   return all;
 }
 
+// Where one log's index cannot be read, all is read to the end.
 void IndexedRuns::end_behind(uint32_t steps, EqualStart& start) {
   if (first_apart_ > last_ || steps >= last_ - first_apart_) return;
   const uint32_t last = first_apart_ + steps;
@@ -246,6 +262,7 @@ std::vector<IndexedRuns::ApartLog> IndexedRuns::apart_logs() {
   return apart;
 }
 
+// An index's end binds its log's chunks; the reader has counted those it read.
 bool IndexedRuns::belong_to(const Run& a, const Run& b) const {
   if (a.processes.size() != logs_.size() || b.processes.size() != logs_.size()) return false;
   auto is_of = [](const ProcessLog& log, const std::string& path, const StepIndex& index) {

@@ -1,3 +1,14 @@
+// An open hash table of makers, filled as the events go by: what a reader finds in it is the last
+// maker before it. A value is noted under two keys, its place (block and bytes) and its name.
+//
+//   event 5 leaves P in block 7     makers[place(7, P)] = 5, makers[name(P)] = 5
+//   event 9 reads P in block 7      by place: 5, by_block
+//   event 9 reads P in block 8      by name: 5
+//
+// Readers are the same links turned round, in one vector by maker (a counting sort).
+//
+// The cost: 16 bytes a table entry, one and a half times as many entries as keys, rounded up to a
+// power of two.
 #include "align/pair/flow_graph.h"
 
 #include <bit>

@@ -1,3 +1,17 @@
+// Rounds of votes, until no pair changes or eight are over. A round tries the surest thing first.
+//
+//   pair_same_flow      both name each other by their makers and readers, with a gain in votes
+//   pair_same_content   unpaired events of equal contents, where both sides have as many
+//   pair_near           only if neither changed anything: alone of its kind within 32 events
+//
+// Then pairs that have votes against them alone are taken apart, and pair_near looks at what that
+// frees.
+//
+//   a   x = f(u)   y = g(u)   z = h(x, y)         swapped in b
+//   b   y = g(u)   x = f(u)   z = h(x, y)         h reads x of f in both runs: f is f
+//
+// The cost: a stretch of 32,768 events of a at a time. A vote looks at an event's ports and at 16
+// readers on each side at most. Stretches of equal contents are not looked at.
 #include "align/pair/flow_pairs.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// run.json, read and written as JSON. A key that is missing is an empty text, so a file that tells
+// less can still be read. The version alone must be there.
 #include "align/pair/provenance_file.h"
 
 #include "llvm/ADT/SmallString.h"

@@ -1,3 +1,10 @@
+// A run is put together of three files of a folder: its logs, sites.json and run.json.
+//
+//   *.log        events; locations as the runtime knew them: file and line
+//   sites.json   the exact places, which take their place; calls, parameters, texts
+//   run.json     what ran: command, tree, commit
+//
+// Paths in the last two may be relative to the folder, so that a run can be moved with its sources.
 #include "align/pair/run.h"
 
 #include <memory>
@@ -23,6 +30,7 @@ std::string sites_path(const std::string& dir) {
   return std::string(path.str());
 }
 
+// What an older file does not have is empty.
 Location location_of(const Json& json, const std::string& dir) {
   Location at;
   at.package = json.value("package", "");
@@ -149,6 +157,7 @@ llvm::Expected<SitesFile> read_sites(const std::string& dir) {
 
 }  // namespace
 
+// Logs first: without one there is no run, whatever lies beside.
 llvm::Expected<Run> load_run(const std::string& dir, const ReadFrom& read) {
   if (!llvm::sys::fs::is_directory(dir)) return make_error(dir + ": no such folder of logs");
   Run run;

@@ -1,3 +1,11 @@
+// A rank's digest is the chain of its last step that is meant. Chains hold all steps before, so one
+// entry of the index says it. The run's is the sum of its ranks' digests, each mixed with rank,
+// place and number of steps.
+//
+//   closed log    steps 0 .. 39   records of all, from the index's end
+//   open log      steps 0 .. 38   not the last: how many records a step has, the next one tells
+//
+// Counterexample: a log that lost records. Its digest would say less than it seems to.
 #include "align/pair/run_digest.h"
 
 #include <algorithm>

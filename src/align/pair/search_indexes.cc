@@ -1,3 +1,5 @@
+// Every search is a state (EntrySearch) that asks for one entry and is told yes or no. A round
+// collects what all open ones ask for, has it brought in one call, and tells each its answer.
 #include "align/pair/search_indexes.h"
 
 #include "record/entry_search.h"

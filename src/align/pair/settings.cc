@@ -1,3 +1,12 @@
+// Three sorts of settings, by their keys:
+//
+//   control.seed, mode.*, two modes that cannot be compared    refused: no comparison
+//   torch, threads, flags, world size                          noted: compared, and said
+//   hostname, pid, argv, paths, capture.*, steps.*             incidental: nothing
+//
+// What begins with "/" on either side is taken for a path, whatever its key.
+//
+// The first process of each rank counts. Each difference is told once for all ranks.
 #include "align/pair/settings.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// Dynamic programming over cells of equal keys alone, from the last row up.
+//
+//   total(cell) = score(cell) + the best total of any cell further down and to the right
+//
+// That best is asked of a tree of maxima over columns (a Fenwick tree), so a cell costs log m.
+// Cells are listed by their total, and take() reads the pairing off these lists.
+//
+// The band is checked and not believed. Bounds::hold() adds up what all tokens before and behind a
+// cell could score at most. If no cell outside of the band can be on a way as good, the band's
+// answer is the window's. Else all cells that can be are scored once more.
+//
+// The cost: 20 bytes a cell that is scored, c log m time for c of them.
 #include "align/pair/sparse_window.h"
 
 #include <algorithm>
@@ -57,6 +69,7 @@ bool SparseWindow::solve(const Window& w, Matches& matches) {
   return true;
 }
 
+// Tokens of side b are sorted by key with a counting sort, so each key's are one range of by_key.
 SparseWindow::Alike SparseWindow::tokens_alike(const Window& w) {
   const uint32_t n = w.a1 - w.a0, m = w.b1 - w.b0;
   Alike alike;

@@ -1,3 +1,9 @@
+// Each event gets its occurrence anew, counted among those that take part. Boundary and occurrence
+// name an execution in both runs only if both count the same ones.
+//
+//   a   step 0 1 2 3    b's step 0 is a's 3      a's clip of step 3 is its 4th, and here its 1st
+//
+// occurrences_ holds it plus one; 0 says that the event takes no part.
 #include "align/pair/step_events.h"
 
 #include <algorithm>

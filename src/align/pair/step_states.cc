@@ -1,3 +1,11 @@
+// A step's state is a sum over its parameters, each mixed with its name and rank. So the order in
+// which an optimizer lists them does not count, and a rank's shard is not another rank's.
+//
+//   step 3 finds    mix(name w, value) + mix(name b, value)      found[3]
+//   step 2 left     the same sum                                 goes_on(3): nothing was loaded
+//
+// Votes are per tensor, and by value. One that two steps of the other run find alike votes for
+// none.
 #include "align/pair/step_states.h"
 
 #include <algorithm>

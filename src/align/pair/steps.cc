@@ -1,3 +1,14 @@
+// From states to stretches, in the order of pair_steps().
+//
+//   equal_beginnings   steps that find equal parameters, once in each run     (3, 0) (4, 1) (5, 2)
+//   longest_chain      those that increase on both sides
+//   by_votes           where these do not tell how the runs begin, or one run's optimizer was
+//                      restored: the step that found most of the same tensors
+//   stretches_of       (3, 0), and on from there as far as both runs go
+//   in_windows         of these the steps that both logs hold
+//
+// A common number counts the steps of both runs: between two stretches it moves on by the longer
+// gap. So a number never stands for two steps of one run.
 #include "align/pair/steps.h"
 
 #include <algorithm>
@@ -107,6 +118,7 @@ size_t StepPairs::at(int side, uint32_t step) const {
   return after == stretches_.begin() ? stretches_.size() : size_t(after - stretches_.begin()) - 1;
 }
 
+// Steps before a stretch count back from it, those behind the last one go on from it.
 uint32_t StepPairs::number(int side, uint32_t step) const {
   if (by_number()) return step;
   const size_t i = at(side, step);

@@ -1,3 +1,10 @@
+// An event of b is placed by its partner in a, at twice that one's index. One without a partner
+// stands one behind the last pair in order, so at an odd place.
+//
+//   b      embed  norm   scale   linear      at_   0   2   3   4
+//   a      embed  norm           linear
+//
+// What moved has its partner's place, and does not move what stands behind it.
 #include "align/pair/timeline.h"
 
 #include <algorithm>

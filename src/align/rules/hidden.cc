@@ -1,3 +1,11 @@
+// Pairs are taken in the order of side a, so that a value is known to be hidden before it is read.
+//
+//   pair 12   t = clock()     all that differs is named by a rule     hidden; held: 17.2 and 18.9
+//   pair 13   lr = base * t   every differing input is held           hidden, following; held: lr
+//   pair 14   w + noise * lr  an input that is not held differs       stays unequal
+//
+// What the runs are judged by is never explained by held values that it reads. Losses, optimizer
+// steps and numbers handed to Python stay unequal, unless a rule names something of them.
 #include "align/rules/hidden.h"
 
 #include <algorithm>
@@ -81,6 +89,8 @@ Residue HiddenRecords::residue(const EventRef& a, const EventRef& b) const {
   return empty() ? Residue::own : residue(a, b, nullptr);
 }
 
+// What is left of a pair's differences: slots, then arguments and results by item, then exceptions.
+// `hits` counts what rules took; nullptr: nobody asks.
 Residue HiddenRecords::residue(const EventRef& ra, const EventRef& rb, Hits* hits) const {
   const ProcessLog &a = log(0, ra), &b = log(1, rb);
   const Event x = event(0, ra), y = event(1, rb);

@@ -1,3 +1,17 @@
+// Three sources of sites, all entered in one table by the rule that names them.
+//
+//   walk_back()      origins of all values that only one run holds, on both sides
+//   add_alone()      an operator of one run alone that reads nothing new: control flow
+//   add_unequal()    pairs that differ by themselves, though no value of theirs is new
+//
+//   "model.index_add:77ab:out/out0,kind=op,phase=forward"     times 8, the earliest is shown
+//
+// A number is explained if both runs show the same origin. Within a day of the log's start it is a
+// wall clock, within a minute of the event's own clock a monotonic one. One that is the process's
+// number, or lies where Linux puts memory, is that.
+//
+// Counterexample: a number that some operator handed out before. It is noise from there, and no
+// site.
 #include "align/rules/noise.h"
 
 #include <algorithm>
@@ -53,6 +67,7 @@ class NumberOrigin {
   const Event& event_;
 };
 
+// "arg1=3, flag=True" by name.
 std::map<std::string, std::string> items_of(const std::string& text) {
   std::map<std::string, std::string> items;
   for (const std::string& item : split_scalars(text)) {
@@ -89,6 +104,7 @@ class NoiseSearch {
     return all;
   }
 
+  // What programs hand to Python that differs: loss.item().
   std::vector<NoiseSite> numbers() {
     for (const ProcessPair& both : timeline_.alignment().processes)
       for (const Pair& pair : both.pairs) {
@@ -152,6 +168,7 @@ class NoiseSearch {
     return false;
   }
 
+  // A hole is a value that nobody recorded made: a race, or from outside.
   void add_origin(int side, const Origin& origin) {
     EventRef refs[2];
     refs[side] = origin.event;
@@ -295,6 +312,8 @@ class NoiseSearch {
     return why;
   }
 
+  // From what is certain to what is left over: garbage, random numbers, ranks, order, no fixed
+  // order.
   Reasons result_reason(const EventRef& a, const EventRef& b, const SlotPair& slot,
                         Equality equality) const {
     const ProcessLog& l = log(0, a);

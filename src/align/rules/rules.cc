@@ -1,3 +1,11 @@
+// A rule is read once, and turned into readings of each boundary of a log.
+//
+//   rule        loader.item:in/arg0
+//   readings    boundary "loader.item:in/arg0"     slot ""         a boundary id has a colon, too
+//               boundary "loader.item"             slot "in/arg0"  cut at the colon
+//
+// Which was meant shows where a boundary of the log matches. Globs are held against texts once a
+// boundary. What depends on the event (occurrence, step, phase) is asked at each.
 #include "align/rules/rules.h"
 
 #include <algorithm>
@@ -76,6 +84,7 @@ class Parser {
                                   [](char c) { return (uint8_t(c) & 0xc0) != 0x80; }));
   }
 
+  // offset: of the text in its line, for a fault's column.
   bool parse_selection(std::string_view text, size_t offset, Rule& rule) {
     SelectionText read;
     if (const auto wrong = read_selection(text, kKeys, read))
@@ -171,6 +180,7 @@ const std::vector<RuleMatcher::Reading>& RuleMatcher::of(const Event& event) con
   return event.boundary < readings_.size() ? readings_[event.boundary] : kNoReadings;
 }
 
+// All but boundary and slot, which of() and part_meant() have told.
 bool RuleMatcher::means(const Rule& rule, const Event& event) const {
   if ((rule.occurrence && *rule.occurrence != event.occurrence) ||
       (rule.rank && *rule.rank != log_.rank) || (rule.step && *rule.step != event.step))
@@ -187,6 +197,7 @@ bool RuleMatcher::means(const Rule& rule, const Event& event) const {
          (rule.function.empty() || glob(rule.function, place.function));
 }
 
+// In the order of the rules, each once though several readings of it fit.
 std::vector<uint32_t> RuleMatcher::rules_of(const Event& event, const RecordPart& part) const {
   std::vector<uint32_t> found;
   for (const auto& [index, slot] : of(event)) {
@@ -206,6 +217,7 @@ std::vector<uint32_t> RuleMatcher::rules_of(const Event& event, const Slot& slot
   return rules_of(event, {RecordPart::Kind(slot.kind), log_.text(slot.name), slot.index, meta});
 }
 
+// Those that name all of an event, and so also what is no part of it: that it raised.
 std::vector<uint32_t> RuleMatcher::whole(const Event& event) const {
   std::vector<uint32_t> found;
   for (const auto& [index, slot] : of(event))

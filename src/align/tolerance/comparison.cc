@@ -1,3 +1,16 @@
+// The order of the work. Each step renames the candidate's tensors a little more as the reference
+// has them, until a look-up by name finds the partner.
+//
+//   names as recorded     rank 1   layers.0.wq, execution 1
+//   layers                         layers.2.wq, execution 1      (a stage with layers 2 and 3)
+//   losses, modules                as the reference's calls of backward(), its module order
+//   micro-batches                  layers.2.wq, execution 3      (rank 1's second is the fourth)
+//
+// A port has no such names. Its tensors have partners by value (port_values.h), and are compared
+// whole on one process.
+//
+// The last pass goes through the tensors in the reference's order. So the first gradient of a
+// micro-batch is met before those that are measured in its unit.
 #include "align/tolerance/comparison.h"
 
 #include <algorithm>
@@ -74,6 +87,7 @@ class AboveLayers {
     }
   }
 
+  // Of the prefix "model.layers" that is "model", "model.layers" and the root; "model.head" is not.
   bool is_above(std::string_view module) const {
     for (const std::string& prefix : prefixes_)
       if (module.empty() || module == "<root>" || prefix == module ||
@@ -88,6 +102,8 @@ class AboveLayers {
   std::set<int32_t> of_last_;
 };
 
+// The order of these questions is the order of precedence. A candidate that is not finite where the
+// reference is, is beyond, however noisy the tensor.
 TensorState state_of(const ComparedTensor& tensor, bool zero) {
   const TensorPlacement& found = tensor.placement;
   if (tensor.finite_a && !tensor.finite_b) return TensorState::beyond;

@@ -1,3 +1,15 @@
+// Three questions, each narrower than the one before.
+//
+//   values_of        whose gradient is it?     x, by the forward event of the gradient's node
+//   cuts             who ends it there?        x.detach(): it reads what wants a gradient, and its
+//                                              result has none
+//   comes_to_graph   does it come back?        x * rsqrt(..), which autograd goes through, reads
+//                                              what was made of that
+//
+// Counterexample: `print(x.detach().norm())`. Nothing in the graph reads what comes of it, so it is
+// no cut. Nor is `x > 0`: what it makes has no type that rounds.
+//
+// The cost: at most 200 operators are followed for each reader.
 #include "align/tolerance/cut_gradient.h"
 
 #include <algorithm>

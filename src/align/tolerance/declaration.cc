@@ -1,3 +1,8 @@
+// The declaration says which piece each place of the mesh has, and which places are added up.
+//
+//   mesh [2, 2], Shard(0) and Partial    places 0, 1: piece 0; places 2, 3: piece 1
+//   added up                             0 + 1 and 2 + 3
+//   the reference's pieces 0 and 1       equal to these sums: as found
 #include "align/tolerance/declaration.h"
 
 #include <algorithm>

@@ -1,4 +1,17 @@
 // The text that python/opguard/record/declared.py makes, read.
+//
+//   Shard(0) over 2 ranks 0-1                            one placement, a mesh of 2
+//   Replicate(), Shard(1) over 2x2 ranks 0-3             one placement a dimension of the mesh
+//   Shard(0) as tensor_model_parallel, partition_dim 0   by attributes, with no mesh
+//
+// What is shown to a reader drops the size: "Shard(0) over ranks 0-1". Behind " as " stand a
+// parameter's attributes, and these are shown in place of the placements.
+//
+// Counterexample: "Partial(max)" is read, as a kind that nothing is compared with. "Shard(x)" is no
+// such text.
+//
+// A log may be anybody's file. So a mesh has at most 65,536 ranks, and sizes are multiplied with a
+// bound before they are compared.
 #include <algorithm>
 #include <charconv>
 #include <utility>

@@ -1,3 +1,10 @@
+// What is left is a list of intervals, and each cut takes parts of it as if they lay end to end.
+//
+//   left {0-103}, rank 3 of 4            parts of 26: from 78 on there are 25
+//   left {0-8}, rank 1 of 2, split 2     4 parts of 2: the 2nd and the 4th, {2-4} and {6-8}
+//   then rank 0 of 2 of a later mesh     4 elements are left, cut into 2: {2-4}
+//
+// The cost: for each cut the product of split and of the intervals that are left.
 #include "align/tolerance/declared_cut.h"
 
 #include <algorithm>
@@ -23,6 +30,7 @@ void DeclaredCut::take(size_t rank, size_t ranks, size_t split) {
   left_ = std::move(taken);
 }
 
+// Nothing left is an interval of size 0: DTensor leaves such a rank an empty tensor.
 std::optional<DeclaredInterval> DeclaredCut::interval() const {
   if (left_.empty()) return DeclaredInterval{};
   DeclaredInterval all = left_.front();

@@ -1,3 +1,12 @@
+// Two ways lead from a declaration to a tensor of the reference.
+//
+//   by name    the declared slot is one of ComparedTensor::b           add_compared
+//   by bytes   y = DTensor.from_local(part, ..), and `part` is one     add_others
+//
+// By bytes a rank's y must be some tensor that is explained (equal, partial or scaled). All ranks
+// must lead to the same one: else it stands for none.
+//
+// Every text is parsed once. Ranks of one mesh share it, and so do all layers.
 #include "align/tolerance/declared_tensors.h"
 
 #include <algorithm>
@@ -34,6 +43,7 @@ class DeclaredTensors {
   }
 
  private:
+  // A slot's number is unique in its process: 24 bits for the process, 40 for the slot.
   static uint64_t number_of(const SlotRef& at) {
     return uint64_t(static_cast<uint32_t>(at.event.process)) << 40 | at.slot;
   }
@@ -91,6 +101,8 @@ class DeclaredTensors {
     if (!tensor.text.empty()) found_.push_back(std::move(tensor));
   }
 
+  // Also sets the text, by the first rank that declares it. `untold` as soon as one rank declares
+  // nothing, or something that cannot be read, or holds no finite sketch.
   DeclaredState state_of_declared(DeclaredTensor& tensor) {
     const ComparedTensor& of = comparison_.tensors[tensor.tensor];
     std::vector<Declaration> declared;

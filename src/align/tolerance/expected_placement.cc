@@ -1,3 +1,11 @@
+// The tensor's own placement is asked first, then one of the same form, then the shapes.
+//
+//   form    boundary, node, slot, and the module with its numbers as '#': "layers.#.attention"
+//   shape   [8, 64] of [8, 128] on ranks 0, 1: cut into (2). If all tensors cut so on these ranks
+//           have rank 0 first, this one has, too
+//
+// Counterexample: two answers for one cut. Tensor parallel and data parallel groups may both have
+// halves on two ranks, each in its own order. Then the shape says nothing.
 #include "align/tolerance/expected_placement.h"
 
 namespace opguard {
@@ -58,6 +66,7 @@ std::vector<int64_t> ExpectedPlacements::local_of(const ComparedTensor& tensor) 
   return b_.meta(tensor.b.front()).shape;
 }
 
+// None of an uneven cut, or of rows of a folded batch: `held` numbers pieces of an even grid.
 std::optional<ExpectedPlacement> ExpectedPlacements::as_found(const ComparedTensor& tensor,
                                                               PlacementSource source) {
   const TensorPlacement& found = tensor.placement;

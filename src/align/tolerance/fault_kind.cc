@@ -1,3 +1,13 @@
+// The kinds are asked in the order of of(), and the first that holds is taken. What is told by the
+// named operator alone comes first, then what the placement says, then what needs a look elsewhere.
+//
+//   overwrites, cuts                          of the name
+//   missing_reduce, scale, omits, replicas    of the placement
+//   stale, layout, precision                  by other tensors, digests, types
+//   value                                     what is left
+//
+// So a value that is a multiple is never called stale, and one that is another layer's is never
+// called moved, whatever its digest says.
 #include "align/tolerance/fault_kind.h"
 
 #include <algorithm>
@@ -14,6 +24,8 @@ constexpr double kNarrowUnits = 64;
 
 }  // namespace
 
+// The nearest other tensor of the same operator whose value, or a piece of it, a rank has. Ranks
+// that have what they should are not asked. nullptr: none is within what is allowed.
 const ComparedTensor* FaultKinds::stale_for(const ComparedTensor& tensor) {
   if (same_form_.empty())
     for (uint32_t i = 0; i < comparison_.tensors.size(); ++i) {

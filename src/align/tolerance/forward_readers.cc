@@ -1,3 +1,12 @@
+// One map a process, from a value's name to the events that read it. It is by value and not by
+// memory: a view, or a copy that another operator made, leads to the same readers.
+//
+//   readers      h's value -> {act, the residual's +}
+//   nodes        act's event -> {GeluBackward0's event}
+//   handed_on    gradients that some node or leaf was given
+//
+// Counterexample: masks that are all true have one name. Who must know which of them was read looks
+// at the memory as well (flow_harmless.cc).
 #include "align/tolerance/forward_readers.h"
 
 namespace opguard {

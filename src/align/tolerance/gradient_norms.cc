@@ -1,3 +1,11 @@
+// Values are followed forward from every accumulated gradient of the reference, by their names.
+//
+//   accumulate   p.grad                           of gradients
+//   op           p.grad.pow(2)                    reads such: of gradients
+//   op           norm * x, x wants a gradient     a forward pass that uses it: not followed
+//
+// Of these, single numbers are taken that are 2, 3, ... or 1/2, 1/3, ... times the reference's, up
+// to 4,096 times.
 #include "align/tolerance/gradient_norms.h"
 
 #include <algorithm>
@@ -13,6 +21,7 @@ namespace {
 
 constexpr double kLargestMultiple = 4096;
 
+// 2.0000001 is one, and 0.5; 1.5 is none. How near it must be is what the tensor is allowed.
 bool is_whole_multiple(const ComparedTensor& tensor) {
   const double factor = std::max(tensor.placement.factor, 1 / tensor.placement.factor);
   const double whole = std::round(factor);

@@ -1,3 +1,12 @@
+// Numbers are compared as texts, as the log has them. What `.item()` returned and what `mul_` was
+// given are the same characters if the program passed the number on untouched.
+//
+//   results "out=0.32822"     handed out
+//   scalars "arg0=0.32822"    given: exact
+//   scalars "arg0=0.16411"    halved in Python: all that was handed out in the step counts
+//
+// Counterexample: whole numbers and short ones, as -1 and 0.5. They stand in every program, and
+// would lead anywhere.
 #include "align/tolerance/handed_numbers.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// Modules of the two runs are matched by their parameters' names alone: port.names has pairs.
+//
+//   "encoder.0.norm.weight" is "blocks.0.norm1.weight"     counterpart("blocks.0.norm1") is
+//                                                          "encoder.0.norm"
+//   the operator stands in "encoder.0.attention"           both lie in "encoder.0"
+//
+// functions_ says which functions ran operators in a module. The call is looked for on the way from
+// the operator out to one of those of "encoder.0".
 #include "align/tolerance/handed_value.h"
 
 #include <algorithm>
@@ -41,6 +49,8 @@ HandedValues::HandedValues(const Run& reference, const Run& candidate, const Com
   }
 }
 
+// The innermost module that holds all parameters which the reference's module has: of two that lie
+// in "a.b.c" and "a.b.d" it is "a.b".
 std::optional<std::string> HandedValues::counterpart(const std::string& module) const {
   std::optional<std::string> found;
   for (const auto& [mine, theirs] : comparison_.port.names) {

@@ -1,3 +1,13 @@
+// A hypothesis is one set of the reference's sketches, turned into what a rank may hold.
+//
+//   of_grid     a piece each             [2, 64] of an [8, 64]: 4 targets
+//   of_halves   two pieces each          ordered pairs, since a sketch depends on the place:
+//                                        (q0, q3) is not (q3, q0)
+//   of_boxes    pieces of several        rows 0-25, 26-51, 52-77 for one shape, 78-102 for the
+//               shapes, as one cut       other; the pieces are numbered through
+//
+// A rank may also have nothing: one behind the end of a padded tensor, or without elements. That is
+// a target too (kNothing), for else such a rank would fit nothing.
 #include "align/tolerance/held_targets.h"
 
 #include <algorithm>
@@ -110,6 +120,7 @@ std::vector<PieceBox> boxes_of(const SketchSet& set, const Shape& whole, const S
   return boxes;
 }
 
+// A batch of `outer` sequences, folded into rows: [32, 96] with 2 is [2, 16, 96]. 0: not folded.
 Shape unfolded(Shape shape, uint8_t outer) {
   if (outer == 0 || shape.empty()) return shape;
   shape[0] /= outer;
@@ -165,6 +176,8 @@ std::optional<Targets> of_boxes(const WholeValue& whole, const Shape& shape_of_w
 
 }  // namespace
 
+// Boxes of an uneven cut may overlap, so pieces cannot be counted. What no held box covers is
+// counted in cells between all their ends, where cells that follow one another are one gap.
 uint32_t Targets::omitted(const std::vector<bool>& covered) const {
   if (boxes.empty())
     return static_cast<uint32_t>(std::count(covered.begin(), covered.end(), false));

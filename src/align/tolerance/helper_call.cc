@@ -1,3 +1,14 @@
+// A call stack has the innermost caller first. Stacks of one operator are compared from there
+// outwards.
+//
+//   the operator   groups.py:32
+//   now            update.py:66 <- train.py:9
+//   before         update.py:41 <- train.py:9      the same helper, called from elsewhere
+//
+// The two differ in the first caller, so line 66 of update.py is named. If that function ran no
+// operator of its own, and several places had called it, the next caller would be.
+//
+// Counterexample: a helper that ran for the first time. That it works has not been seen.
 #include "align/tolerance/helper_call.h"
 
 #include <algorithm>
@@ -29,6 +40,8 @@ const std::vector<Caller>& HelperCalls::callers(int32_t process, uint32_t string
   return it->second;
 }
 
+// A call may span lines, and calls nest: the one that begins last around the caller's line is
+// meant.
 Location HelperCalls::place(const Caller& caller, const std::string& callee) const {
   const FunctionCall* found = nullptr;
   for (const FunctionCall& call : run_.calls.all)

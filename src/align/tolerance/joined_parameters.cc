@@ -1,3 +1,14 @@
+// For each parameter without a partner, runs of the other side's unpaired ones are summed up.
+//
+//   fitting   q k v o up down      digests 3 5 7 2 9 1
+//   qkv       digest 15            from q: 3, 8, 15: q k v
+//
+// Only what fits by its form is in the run, so biases between the weights do not break it. It is
+// tried concatenated first (as many dimensions), then stacked (one more).
+//
+// Counterexample: digest 0 is that of zeros. Any zeros would be parts of it, so it has none.
+//
+// The cost: for each whole at most 64 additions from each of the fitting parameters.
 #include "align/tolerance/joined_parameters.h"
 
 #include <algorithm>

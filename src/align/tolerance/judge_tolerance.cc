@@ -1,3 +1,12 @@
+// In this order:
+//
+//   a layer that no rank holds                it is the first candidate
+//   most weights at the start are nobody's    no verdict: the runs did not begin alike
+//   nothing is beyond rounding                equivalent; notes tell what inside is not explained
+//   something is                              its origins, each a pivot, in the reference's order
+//   an origin that draws                      no pivot; inconclusive, where there is no other
+//
+// Statements count once, however many of their results are origins.
 #include "align/tolerance/judge_tolerance.h"
 
 #include <algorithm>
@@ -266,8 +275,8 @@ Reasons ToleranceJudge::held_twice(const ComparedTensor& gradient) const {
   return {};
 }
 
-// It takes random numbers, and what it made of run a's values is nothing of run a's: another stream
-// tells nothing. Ranks that do not agree, and what is a multiple, are faults of their own.
+// Where parts of a sum, or a multiple, are right behind the backward pass: what was to finish them.
+// Where a parameter is left as it was: the update that missed it.
 void ToleranceJudge::finish(const ComparedTensor& tensor, PivotKind& kind, NamedOperator& named,
                             Reasons& why) const {
   std::optional<UnfinishedGradient> found;
@@ -290,6 +299,8 @@ void ToleranceJudge::finish(const ComparedTensor& tensor, PivotKind& kind, Named
        .names = {found->gradient, found->other}});
 }
 
+// The named operator takes random numbers, so it makes another value of the same inputs: another
+// stream tells nothing. Ranks that do not agree, and what is a multiple, are faults of their own.
 bool ToleranceJudge::is_drawn(const Pivot& pivot) const {
   if (pivot.kind != PivotKind::value && pivot.kind != PivotKind::layout) return false;
   if (pivot.b.process < 0) return false;

@@ -1,3 +1,14 @@
+// The first round with a difference is all that counts, and in it the first of three parts.
+//
+//   round 3   begins     <parameters> as the step reads them
+//             computes   losses, <gradients>, multiplied norms
+//             leaves     parameters behind the last step
+//
+// A difference in an earlier part makes those behind it follow. So sinks() drops what it had
+// whenever it meets something earlier.
+//
+// Counterexample: a loss that is a multiple. Programs scale it by ranks or micro-batches, and the
+// gradients, measured in their own unit, tell whether that did harm.
 #include "align/tolerance/judged_values.h"
 
 #include <algorithm>

@@ -1,3 +1,13 @@
+// Each rank's layers are held against the reference's of the same prefix, by the mean distance of
+// their parameters.
+//
+//   rank 1   layers.0      to layers.0: 0.9    to layers.2: 1e-9    it is layer 2
+//   rank 0   layers.1      to layers.1: 0      no other one is tried
+//
+// Depth by depth: names of depth 1 ("layers.0.experts.3") are told with the layers renamed already.
+//
+// Counterexample: a rank whose weights are nobody's. It keeps its own number, so the weights are
+// found to differ and not the layer to be missing.
 #include "align/tolerance/layers.h"
 
 #include <algorithm>
@@ -151,6 +161,7 @@ void Layers::tell(const Run& reference, const Run& candidate, uint32_t depth) {
         none_.emplace_back(prefix, layer);
 }
 
+// Outer numbers are replaced first: how inner ones are renamed is known by the global prefix.
 std::string Layers::global_name(int32_t process, std::string_view name) const {
   std::string known(name);
   if (renamed_.empty()) return known;

@@ -1,3 +1,10 @@
+// The longest increasing subsequence, of i ascending and of each i's partners descending.
+//
+//   matches   0: {2}   1: {0}   2: {1}
+//   j         2, 0, 1                      ends: [2], [0], [0 1]      found (1, 0), (2, 1)
+//
+// Descending is what keeps an i from being taken twice. Its second partner is smaller than its
+// first, so it replaces that one and cannot follow it.
 #include "align/tolerance/longest_in_order.h"
 
 #include <algorithm>

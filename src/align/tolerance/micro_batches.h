@@ -1,9 +1,8 @@
 // align/tolerance/micro_batches.h: which micro-batch of the reference a rank's own one is.
 //
-//   reference, 4 micro-batches a step     model.wq in layers.0.attention runs 4 times: 1 a
-//   micro-batch rank 1 of 2 data parallel ranks       runs it twice: its 0 and 1 are 1 and 3 of the
-//   reference a stage of a pipeline                 4 times, in whatever order forward and backward
-//   interleave
+//   reference, 4 micro-batches a step     model.wq in layers.0.attention runs 4 times: 1 in each
+//   rank 1 of 2 data parallel ranks       runs it twice: its 0 and 1 are 1 and 3 of the reference
+//   a stage of a pipeline                 4 times, however forward and backward interleave
 //
 // The first values of a step tell: those of the reference's micro-batch that a rank's are nearest
 // to. Tokens and positions are sketched too, so what is taken from the data counts.

@@ -1,3 +1,13 @@
+// Events of one process, in their order:
+//
+//   12   <parameters> of the step          `before`: the program read w here
+//   40   w.view(-1)[:4].copy_(part)        newer than `before`, and not all of w: a part is missed
+//   41   v.add_(g)                         newer, and another parameter's: it missed w
+//   60   <parameters> of the next step     w is as it was
+//
+// A part is looked for first. What wrote the whole of w since then ends the search: nothing was
+// missed. For an update that passed w by, some other parameter must be right and written in
+// between.
 #include "align/tolerance/missed_update.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Executions are lined up by number: the third of the candidate is the third of the reference.
+//
+//   theirs   (blocks.0, 0)  (blocks.1, 0)        module and execution within it
+//   mine     ("", 0)        ("", 1)              becomes the one above it
+//
+// Execution numbers are those of an activity, and a module is part of one. So both change together.
 #include "align/tolerance/module_order.h"
 
 #include <unordered_map>

@@ -1,3 +1,14 @@
+// The order of of() is the order of how sure each answer is.
+//
+//   1. what only the candidate has, of the readers of parts, then of the region, the latest first
+//   2. the exchange that brought a value from another rank
+//   3. what wrote over memory that the backward pass needed
+//   4. of a multiple that ranks add up, what multiplies that by a number
+//   5. the tensor's own maker, else the latest of the region with a known line, else the backward
+//      pass that added to a gradient
+//
+// Counterexample: an operator of a helper that the reference runs in another module alone. It
+// counts as the candidate's own in this one, though the reference has it.
 #include "align/tolerance/named_operator.h"
 
 #include <algorithm>
@@ -68,6 +79,7 @@ bool NamedOperators::accumulates_at_a_place(const EventRef& ref) const {
   return event.kind == EventKind::accumulate && log.locations.contains(log.text(event.boundary));
 }
 
+// By boundary and phase, and by module where both logs tell it; numbers in its name do not count.
 bool NamedOperators::is_only_b(const EventRef& ref) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(ref.process)];
   const Event event = log.events[ref.event];
@@ -79,6 +91,7 @@ bool NamedOperators::is_only_b(const EventRef& ref) const {
   return !module.empty() && !ran->second.contains(module) && !ran->second.contains("");
 }
 
+// The first operator of the step behind a sum that reads it alone, and a number: g.div_(4).
 EventRef NamedOperators::divides(const EventRef& sum, const ComparedTensor& tensor) const {
   const ProcessLog& log = run_.processes[static_cast<size_t>(sum.process)];
   std::set<ValueKey> multiples;

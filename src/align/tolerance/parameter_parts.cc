@@ -1,3 +1,12 @@
+// One pass in the order of events. A value is a part if an operator that only moves bytes made it
+// of parts alone.
+//
+//   <parameters>    up                      a part
+//   select          up[2]                   of a part: a part
+//   index           up[ids]                 ids is a tensor of its own: none
+//   copy_           buffer.copy_(up[2])     writes over what was another's: none
+//
+// Values have names, not places. So what holds the same bytes as a part is taken for one.
 #include "align/tolerance/parameter_parts.h"
 
 #include <unordered_set>

@@ -1,3 +1,15 @@
+// What is tried, in this order, until something is within what is allowed:
+//
+//   1. each rank alone: the tensor, a piece, two pieces
+//   2. sums and means over groups of ranks, beside what 1 tries
+//   3. both again, at 2, 1/2, 4, 1/4, 8, 1/8, 3 and 1/3 times the reference
+//   4. each rank alone, at a factor that is fitted to the first rank with something
+//
+// Within 1 and 2 the best hypothesis is taken, and the runner-up decides whether the answer is
+// ambiguous. Of 3 the first factor that fits is.
+//
+// Any value has some factor at which it is a little nearer. So a fitted one is a multiple only if
+// it explains half of the difference.
 #include "align/tolerance/placement.h"
 
 #include <algorithm>

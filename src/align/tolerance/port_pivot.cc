@@ -1,3 +1,12 @@
+// The region is gone through in the order of its events, and the last operator that fits is kept.
+//
+//   gelu            reads known values alone                    found.b = gelu
+//   a transpose     of known values, and only moves them        passed: gelu computes
+//   down            reads gelu's result, which is `other`       passed
+//
+// `known_` stays as it is on the way, and two sets grow. `other` is what was made of known values
+// and is not known. `behind` is what was made of the operator that is named so far. By chance the
+// reference may have such a value, and that is no new beginning.
 #include "align/tolerance/port_pivot.h"
 
 #include <algorithm>

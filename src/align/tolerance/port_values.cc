@@ -1,3 +1,5 @@
+// Four passes, each over what the one before has left: parameters, names, results, moved elements.
+// pairs() has their order. What lies in `known` is the reference's, and is compared with nothing.
 #include "align/tolerance/port_values.h"
 
 #include <algorithm>
@@ -145,6 +147,7 @@ void PortPairs::rename(uint32_t a, uint32_t b, bool equal) {
   if (!equal) found_.only_by_losses.insert(theirs);
 }
 
+// One weight that several make up in the other program: qkv of q, k and v.
 void PortPairs::join(const Numbers& one, const PortSide& of_one, const Numbers& several,
                      const PortSide& of_several, bool one_is_a, std::set<uint32_t>& used_a,
                      std::set<uint32_t>& used_b) {
@@ -232,6 +235,7 @@ void PortPairs::by_names() {
   }
 }
 
+// A pass at a time, so that no value is paired with one of another step or micro-batch.
 void PortPairs::results() {
   using Pass = std::tuple<uint32_t, uint32_t, bool>;  // step, micro-batch, of autograd nodes
   std::map<Pass, std::pair<Numbers, Numbers>> passes;
@@ -294,6 +298,8 @@ void PortPairs::pair_nodes(Numbers& a, Numbers& b) {
   std::erase_if(b, [&](uint32_t j) { return found_.partners.contains(of_b(j).at.slot); });
 }
 
+// By distance. Where several fit, the longest sequence of pairs in the order of both runs comes
+// first, then whatever is left over. What fits and has no partner left is known all the same.
 void PortPairs::pair_results(const Numbers& a, const Numbers& b) {
   std::map<std::pair<uint64_t, int64_t>, Numbers> forms;  // of b: places in it
   std::map<std::vector<int64_t>, Numbers> shapes;         // the same

@@ -1,3 +1,14 @@
+// A mesh of 16 ranks: inner ranks one step apart, outer groups a longer step apart.
+//
+//   inner 4, step 1             0 1 2 3 | 4 5 6 7 | ...
+//   inner 4, step 4             0 4 8 12 | 1 5 9 13 | ...
+//   inner 2, step 1, outer 2,   0 1 8 9 | 2 3 10 11 | ...
+//   far 8
+//
+// Groups are kept by what is in them: several pairs of steps may describe one. Where all of a group
+// hold the same, no sum is kept.
+//
+// The cost: at most 2^n sums of up to 12 ranks.
 #include "align/tolerance/rank_sums.h"
 
 #include <algorithm>

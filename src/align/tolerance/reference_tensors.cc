@@ -1,3 +1,13 @@
+// Two replicas of two micro-batches each become one process of four.
+//
+//   rank 0   s0: fwd fwd  grads  params       merged   s0: fwd fwd (rank 0), fwd fwd (rank 1),
+//   rank 1   s0: fwd fwd  grads  params                    grads params (rank 0)
+//
+// An execution's number of rank 1 is moved up by how often rank 0 ran the same activity.
+// Parameters, gradients and what the optimizer left are taken of rank 0 alone.
+//
+// Counterexample: replicas that part later. They are told by their first parameters alone, and rank
+// 0's stand for all of them from then on.
 #include "align/tolerance/reference_tensors.h"
 
 #include <algorithm>

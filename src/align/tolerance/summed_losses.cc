@@ -1,3 +1,9 @@
+// The sketch of a sum is the sum of the sketches, so losses are added up without their values.
+//
+//   a   step 3: 2.43 + 2.40       sums 4.83
+//   b   step 3: 4.83              one loss, and fewer than a's two: the step is found
+//
+// Counterexample: a loss that is not finite is left out of the sum and of the count.
 #include "align/tolerance/summed_losses.h"
 
 #include <algorithm>

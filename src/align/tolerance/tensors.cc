@@ -1,3 +1,13 @@
+// One pass over the events with sketches, in their order. A node is named by its forward event: the
+// executions of all events so far are kept for it.
+//
+//   event 201   model.wq in layers.0, execution 1          executions[201]
+//   event 380   MmBackward0 of event 201                   the same activity and execution, node
+//                                                          "MmBackward0", again 0
+//   event 381   MmBackward0 of event 201, once more        again 1
+//
+// Texts are numbered through all logs: a log's own number is looked up in a table, and its text is
+// hashed once.
 #include "align/tolerance/tensors.h"
 
 #include <algorithm>
@@ -115,6 +125,7 @@ const SketchedTensor* TensorIndex::find(const SketchedTensor& name) const {
   return found == all_.end() ? nullptr : *found;
 }
 
+// An event's sketches are decoded together, so the last event's are kept for its other slots.
 const SlotCode* SketchReader::code_of(const SlotRef& at) {
   const auto process = static_cast<size_t>(at.event.process);
   const ProcessLog& log = run_.processes[process];

@@ -1,3 +1,15 @@
+// The way of each gradient is followed back by its values, from `<gradients>` to the backward pass.
+//
+//   <gradients>    w's value v2
+//   event 61       w.grad.div_(2)     read v1, wrote v2      writes[v2] = (61, v1)
+//   event 60       dp.sum(w.grad)     read v0, wrote v1      writes[v1] = (60, v0)
+//   statements     w: 60, 61
+//
+// Two gradients' ways are compared by boundaries: a loop over parameters is one statement, executed
+// once for each.
+//
+// Counterexample: a statement that makes a new tensor. It writes nothing in place, so no way leads
+// through it.
 #include "align/tolerance/unfinished_gradient.h"
 
 #include <algorithm>

@@ -1,3 +1,12 @@
+// A step's parameters, gradients and state are each compared by the first of these that is
+// possible:
+//
+//   as many tensors of each type and shape     value by value (compare_sets)
+//   the same elements in other pieces          equal: their sums say so
+//   some under one name, in one shape          those, and what is left over is told
+//   nothing of these                           not at all; why not is told once, with how often
+//
+// Where parameters are the same elements in other pieces, their values count as known to both runs.
 #include "align/values/compare_steps.h"
 
 #include <algorithm>
@@ -299,6 +308,8 @@ bool alike(const Timeline& timeline, const ModelSet& a, const ModelSet& b) {
   return metas(timeline.log(0, a.event), a) == metas(timeline.log(1, b.event), b);
 }
 
+// a has w1 = 9f31 and w2 = 5d02, b has w1 = 9f31 and w2 = 0c4e: w2 of both. As sets, for names may
+// differ; of one value's several holders those are taken away first that agree by name too.
 std::optional<ModelDifference> compare_sets(const Timeline& timeline, const ModelSet& a,
                                             const ModelSet& b, ReasonKind why) {
   const bool shaped = alike(timeline, a, b);

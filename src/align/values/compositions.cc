@@ -1,3 +1,13 @@
+// The digests of one run are kept in three tables. Each is as small as the asking run allows.
+//
+//   lists_        sums of events' lists, by dtype      gradients of 3 parameters: 1 entry
+//   single_       each value's digest, by dtype        if several ranks ask: a sum of theirs
+//   repeatable_   float32 [1, 8]: its values           if the other run has a float32 [4, 8]
+//
+// Digests are added modulo 2^64, so k times a digest wraps as a sum of k equal ones does.
+//
+// Counterexample: a list across two events. Only what one event lists together is added up, else
+// any sum could be met by chance.
 #include "align/values/compositions.h"
 
 #include <algorithm>
@@ -28,6 +38,8 @@ uint64_t mixed(uint64_t so_far, uint64_t next) {
 
 }  // namespace
 
+// repetitions({1, 8}, {4, 8}) is 4, and of {8} in {4, 8} as well. Of {4, 8} in {4, 8} it is 0: the
+// same shape repeats nothing.
 uint64_t repetitions(const std::vector<int64_t>& from, const std::vector<int64_t>& to) {
   if (to.size() < from.size() || from == to) return 0;
   uint64_t times = 1;
@@ -96,6 +108,8 @@ bool Compositions::lists_any(const EventSlots& slots, const std::vector<uint32_t
   return false;
 }
 
+// A list may hold tensors of several types. Each type has a sum of its own, and a tensor without a
+// digest spoils that sum alone.
 void Compositions::add(const ProcessLog& log, const EventSlots& slots,
                        const std::vector<uint32_t>& lists) {
   if (!lists_any(slots, lists)) return;
@@ -127,6 +141,8 @@ bool Compositions::holds_elements(const std::string& dtype, uint64_t digest) con
   return single != single_.end() && single->second.contains(digest);
 }
 
+// Both ways. The asked value may be the short one: then its multiple is looked for. Or it is the
+// long one: then multiples of the known values are made once for its shape, and looked up.
 bool Compositions::holds_repeated(const Meta& meta, uint64_t digest) const {
   const std::vector<int64_t> shape = without_leading_ones(meta.shape);
   for (auto at = repeatable_.lower_bound({meta.dtype, {}});
@@ -144,6 +160,7 @@ bool Compositions::holds_repeated(const Meta& meta, uint64_t digest) const {
   return false;
 }
 
+// What names an execution on every rank: texts, since each log numbers its strings by itself.
 uint64_t RankSums::what(const ProcessLog& log, const Event& event) {
   const std::hash<std::string_view> text;
   uint64_t number = mixed(text(log.text(event.boundary)), text(log.text(event.node)));

@@ -1,3 +1,10 @@
+// The slots of a pair of events are paired once (pair/slot_pairs.h), and kept for both directions.
+//
+//   a's event 12   in0 in1 out0        places_[12][0]  in0->in0'  out0->out0'
+//   b's event 15   in0'    out0'       places_[12][1]  in0'->in0  out0'->out0
+//
+// What has no partner, as in1 here, has no entry. A question is a binary search among these. The
+// key is the event of a, whichever side asks, so both sides share one entry.
 #include "align/values/counterparts.h"
 
 #include <algorithm>

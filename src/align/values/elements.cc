@@ -1,3 +1,15 @@
+// Sums of digests over a step's lists, of one rank and of all. A list is "<before>", "<after>",
+// "<gradients>" or a kind of state, as "exp_avg".
+//
+//   rank 0   w 71   b 30      own 101   all 202   distinct 101     both ranks hold copies
+//   rank 1   w 71   b 30
+//   rank 0   flat 60          own 60    all 101   distinct 101     each holds a share
+//   rank 1   flat 41
+//
+// Ranks are brought together by ordinal: the second process that a rank started belongs to the
+// second of each other rank. A program that restarts itself begins new processes on all of them.
+//
+// The cost: the sums of all ranks are made once a step, and kept by ordinal and step.
 #include "align/values/elements.h"
 
 #include <array>
@@ -15,6 +27,7 @@ uint64_t element_count(const Meta& meta) {
   return count;
 }
 
+// A tensor without elements needs no digest to be known.
 void add_slot(const ProcessLog& log, const Slot& slot, ElementSum& sum) {
   const uint64_t count = element_count(log.metas[slot.meta]);
   sum.known &= slot.has_digest || count == 0;
@@ -75,6 +88,8 @@ bool same_elements(const ElementSums& a, const ElementSums& b) {
   return a.all.known && b.all.known && a.only_scalars && b.only_scalars && a.scalars == b.scalars;
 }
 
+// Some pair of sums must have been equal before the step, in pieces that the step kept. It shows
+// that these two sums speak of the same model. Zeros do not show it: their digest is 0 everywhere.
 bool other_elements(const StepElements& a, const StepElements& b) {
   if (a.after.dtypes != b.after.dtypes || a.before.dtypes != b.before.dtypes) return false;
   const auto before_a = sums_of(a.before), before_b = sums_of(b.before), after_a = sums_of(a.after),
@@ -134,6 +149,7 @@ const RunElements::StepSums& RunElements::of_all(int32_t process, size_t k) {
   return sums;
 }
 
+// The sum over this rank alone is no part of what is kept: it is another for each process.
 StepElements RunElements::of(int32_t process, size_t k) {
   std::map<std::string, ElementSums> lists;
   for (const auto& [list, sums] : of_all(process, k)) {

@@ -1,3 +1,12 @@
+// What is compared here are state events: "<buffers>" of a step's end, "<saved>" of a file written.
+//
+//   step 7   a  running_mean 9f31            b  running_mean 9f31, mask 77aa
+//   step 8   a  (no event: unchanged)        b  running_mean 5b90
+//
+// A run's buffers are a map by name that each event updates. So step 8 holds a's value of step 7
+// against b's new one. Only names that some event of the moment touched are compared.
+//
+// Saved files are paired by their order: the third of a with the third of b.
 #include "align/values/kept_values.h"
 
 #include <algorithm>
@@ -38,6 +47,8 @@ class KeptValues {
   KeptValues(const Timeline& timeline, const ProcessPair& both, const HiddenRecords& hidden)
       : timeline_(timeline), process_{both.a, both.b}, hidden_(hidden) {}
 
+  // Walks both runs' events by the step they have in common (Timeline::step). The order of two
+  // buffer events within a step does not count: the last one of each name does.
   KeptComparison buffers() {
     ByName held[2];
     const std::vector<uint32_t> events[2] = {events_of(log(0), kBuffers),
@@ -113,6 +124,7 @@ class KeptValues {
  private:
   const ProcessLog& log(int side) const { return timeline_.run(side).processes[process_[side]]; }
 
+  // With a value, and named by no rule.
   std::vector<std::pair<std::string, Kept>> slots_of(int side, uint32_t event) const {
     std::vector<std::pair<std::string, Kept>> all;
     const ProcessLog& l = log(side);
@@ -127,6 +139,7 @@ class KeptValues {
     return all;
   }
 
+  // The earliest counts.
   void differs(Reason why, int side, const EventRef& shown, const Kept& a, const Kept& b) {
     const Position position = timeline_.position(side, shown);
     if (result_.first && !(position < result_.first->position)) {
@@ -148,6 +161,8 @@ class KeptValues {
 
   // What only one side calls so, or holds in another type: another name for the same value, or
   // something the other run has nothing of.
+  // Contents are matched as a multiset: of two equal tensors under other names each takes one
+  // partner.
   void settle(const ByName& a, const ByName& b, ReasonKind alone_in) {
     const ByName* sides[2] = {&a, &b};
     using Content = std::tuple<std::string, std::vector<int64_t>, Fingerprint, uint64_t>;

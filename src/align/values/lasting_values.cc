@@ -66,6 +66,7 @@ void LastingValues::read(const ProcessLog& log, const Event& event, const EventS
   }
 }
 
+// What lay in the same bytes before is gone; in the same step, it was written over.
 void LastingValues::write(const ProcessLog& log, uint32_t index, const Event& event,
                           const EventSlots& slots) {
   const Views is_view(slots);
@@ -159,6 +160,7 @@ std::unordered_set<uint32_t> outermost_calls(const ProcessLog& log) {
 
 }  // namespace
 
+// Both partners' results last, and they differ.
 KeptComparison compare_lasting(const Timeline& timeline, const ProcessPair& both,
                                const HiddenRecords& hidden, LastingPair& lasting) {
   // Only where some pair differs is there anything to look for.
@@ -201,6 +203,8 @@ std::optional<SlotRef> made_by_partner(const Timeline& timeline, const Memory& m
 
 }  // namespace
 
+// The earliest over both sides. Beside it stands what the other run's partner made where the block
+// began.
 std::optional<ModelDifference> lasting_of_one_run(const Timeline& timeline, const ProcessPair& both,
                                                   const HiddenRecords& hidden, LastingPair& lasting,
                                                   const ValueIndex& index_a,

@@ -1,3 +1,15 @@
+// Blocks are looked back through in stretches of 4,096 events, each made when a walk first comes
+// there.
+//
+//   asked at event 9,000 of process 0      stretch 2 (events 8,192 on), then 1, then 0
+//
+// Within a stretch the blocks of one storage are a run of `by_storage`: two binary searches find
+// it, and it is read from its end. Memory without a number (storage 0: an array) may be anyone's,
+// so its blocks are merged in by their place.
+//
+// Counterexample: a view is no writer. `x[:2]` lies on x's bytes and left none of them.
+//
+// The cost: a stretch holds 52 bytes for each tensor left. A search ends 256 stretches back.
 #include "align/values/memory.h"
 
 #include <algorithm>
@@ -14,6 +26,8 @@ namespace opguard {
 namespace {
 
 // A result under which the bytes are as they were.
+// The digest tells writing that torch did not count: an operator that returns its input, of the
+// same span, with other elements in it.
 bool leaves_bytes_alone(const EventSlots& slots, const Views& is_view, const Slot& out) {
   if (!is_view(out)) return false;
   return std::none_of(slots.begin(), slots.end(), [&](const Slot& slot) {
@@ -105,6 +119,8 @@ void Memory::look_back(int32_t process, uint32_t before, const Slot& slot, Visit
   }
 }
 
+// It goes on as long as blocks say the same, so what is found last is the first of them. A view of
+// another extent says nothing, and is passed. Any other block that lies there ends the search.
 SlotRef Memory::writer(const EventRef& consumer, const Slot& slot, bool inclusive) const {
   SlotRef found;
   if (slot.storage == 0 || !slot.address || !slot.size_bytes) return found;
@@ -117,6 +133,9 @@ SlotRef Memory::writer(const EventRef& consumer, const Slot& slot, bool inclusiv
   return found;
 }
 
+// `open` are the bytes nobody is known for yet, as extents. Each block, the latest first, takes its
+// part away, so an earlier one counts only for what no later one wrote over:
+//   slot 0-127    block 64-127 takes its half    open 0-63    block 0-127 is left for the rest
 Memory::Parts Memory::parts(const EventRef& consumer, const Slot& slot) const {
   Parts parts;
   if (!slot.address || !slot.size_bytes) return parts;

@@ -1,3 +1,13 @@
+// Slots of loss and optimizer events become sets by their flags, kinds and names.
+//
+//   slot of an optimizer event          set
+//   out, model value                    after        "param:layers.0.weight" as the step left it
+//   in,  model value                    gradients    "grad:layers.0.weight"
+//   out, "state..."                     states       "state:layers.0.weight.exp_avg"
+//   in,  "param..."                     before
+//
+// A value without a fingerprint, or one that a rule hides, is left out, and the set is not `whole`.
+// Nothing is kept but the numbers of these events: sets are made anew each time they are asked for.
 #include "align/values/model_sets.h"
 
 #include <algorithm>
@@ -17,6 +27,8 @@ Tensor tensor_of(const Slot& slot) {
 }
 
 // Leaves one of the values of each tensor: the first listed or the last.
+// An inner optimizer ends first, so its event stands first. What was read is as the inner one read
+// it, and what was left as the outer one left it.
 void once(ModelSet& set, bool last) {
   std::set<Tensor> seen;
   std::vector<HeldValue> kept;

@@ -1,3 +1,14 @@
+// Each pair of processes is judged by itself, and the earliest difference of all of them wins.
+//
+//   loss of pass 3        position 410     considered
+//   number printed        position 402     considered: earlier, so it takes the other's place
+//   parameters, step 1    position 450     considered, and dropped
+//
+// Every comparison hands its first difference to consider(). So the order in which the comparisons
+// stand here says nothing about the verdict, but for two at one position: the first stays.
+//
+// Where nothing was trained, the results of outermost calls stand for the model, and where no such
+// call is seen, the last values made.
 #include "align/values/model_values.h"
 #include "align/values/lasting_values.h"
 
@@ -98,6 +109,7 @@ class ModelValues {
     return std::move(result_);
   }
 
+  // Ranks have the same notes, as a rule. Each is told once.
   static void add_once(std::vector<Reasons>& to, const Reasons& reason) {
     if (std::find(to.begin(), to.end(), reason) == to.end()) to.push_back(reason);
   }
@@ -217,6 +229,9 @@ std::vector<Pair> unequal_pairs(const Run& a, const Alignment& alignment) {
   return pairs;
 }
 
+// By the recorded result: "out=0.5", "out=[1, 2]", "out='3.1'", "out=inf" are numbers, "out=True"
+// and "out=None" are not. It must leave no tensor, unless it hands out an array, and read no
+// boolean.
 bool reports_number(const ProcessLog& log, const Event& event) {
   if (event.kind != EventKind::op || event.slot_count == 0) return false;
   const std::string& results = log.text(event.results);

@@ -1,3 +1,13 @@
+// Two streams of events a rank, losses and optimizer steps alone, held against each other one by
+// one.
+//
+//   a   loss  step  loss  step
+//   b   loss  step  step              the third differs in kind: `moments`, and the rank is done
+//
+// Slots are compared by their place in the event, names and metas included. Nothing is looked for
+// elsewhere: in a copy of the same program each tensor stands where it stood.
+//
+// The cost: one pass over the kinds of all events, and over the slots of these alone.
 #include "align/values/same_values.h"
 
 #include <algorithm>
@@ -35,6 +45,8 @@ ValueSide tensor(const ModelEvent& event, const Slot& slot) {
   return {.name = event.name(slot), .meta = event.log->metas[slot.meta], .value = slot.value};
 }
 
+// An optimizer event lists gradients as model values read, parameters as model values left. What is
+// no model value is a parameter before the step, or a state by its name ("state:0.weight.exp_avg").
 ValueKind kind_of(const ModelEvent& event, const Slot& slot) {
   if (event.event.kind == EventKind::loss) return ValueKind::loss;
   if (slot.flags & kModelValue)
@@ -55,6 +67,8 @@ class ValueStreams {
   }
 
  private:
+  // Keeps the earliest step, and of one step the lowest rank: ranks are visited one after the
+  // other.
   void differs(int32_t rank, const ModelEvent& at, ValueKind kind, const std::string& name,
                ValueSide a, ValueSide b) {
     ValueDifference found{rank, at.event.step, at.event.micro_batch, kind, name,
@@ -81,6 +95,8 @@ class ValueStreams {
     differs(rank, extra, ValueKind::moments, "", {.moments = a.size()}, {.moments = b.size()});
   }
 
+  // False where they differ. Hyperparameters come first: another rate tells more than the
+  // parameters that it led to. A slot unreadable on either side is counted and not compared.
   bool compare_event(int32_t rank, const ModelEvent& a, const ModelEvent& b) {
     const std::string &scalars_a = a.log->text(a.event.scalars),
                       &scalars_b = b.log->text(b.event.scalars);

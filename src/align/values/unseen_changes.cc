@@ -1,3 +1,10 @@
+// Two passes: the first finds who may write where and counts what must be known of the whole run,
+// the second lives through it. A change is kept as a candidate, since what comes later may explain
+// it:
+//
+//   its block has two counters                     none: `.data`, numpy
+//   its reader comes round, and no result with it  none: memory that is filled anew each round
+//   the same step leaves it intact elsewhere       proven
 #include "align/values/unseen_changes.h"
 
 #include <algorithm>

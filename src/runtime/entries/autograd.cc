@@ -86,6 +86,8 @@ ClaimedLeaves& claimed_leaves() {
   return *all;
 }
 
+// A parameter's node is one for all its uses. Which leaves have our hook is asked of a table first,
+// without hanging another one on it to find out.
 Claim take_leaf(PyObject* node) {
   Ref variable = attribute(node, "variable");
   if (!variable || variable.get() == Py_None) return Claim::known;
@@ -101,6 +103,7 @@ Claim take_leaf(PyObject* node) {
   return claimed;
 }
 
+// The nodes of the tensors in a result, through tuples, lists and dicts, 64 levels at most.
 void collect_roots(const TorchApi& torch, PyObject* value, std::vector<Ref>& nodes, int depth) {
   if (torch.is_tensor(value)) {
     Ref node = grad_fn_of(value);
@@ -118,6 +121,7 @@ void collect_roots(const TorchApi& torch, PyObject* value, std::vector<Ref>& nod
   }
 }
 
+// The nodes that a node hands gradients to. None stands for an input that wants no gradient.
 void push_next(PyObject* node, std::vector<Ref>& todo) {
   Ref next = attribute(node, "next_functions");
   for (Py_ssize_t i = 0, n = next && PyTuple_Check(next.get()) ? PyTuple_Size(next.get()) : 0;
@@ -157,12 +161,16 @@ void hook_compiled_leaves(const TorchApi& torch, PyObject* roots) {
 
 }  // namespace
 
+// Whether any tensor of a result has a grad_fn: kInGraph.
 bool in_graph(const TorchApi& torch, PyObject* result) {
   std::vector<Ref> roots;
   collect_roots(torch, result, roots, 0);
   return !roots.empty();
 }
 
+// From a result back to what was there before (`history`: the inputs' nodes) and to nodes that are
+// claimed. Nodes of compiled graphs that told of themselves since `begin` are claimed without a
+// text.
 void attach_hooks(const TorchApi& torch, const std::string& boundary, uint32_t index,
                   PyObject* result, const std::vector<Ref>& history, uint64_t begin) {
   bool compiled = latest_graph_event() >= static_cast<int64_t>(begin);

@@ -135,6 +135,7 @@ void land(Flight& flight, bool late) {
   flight.outputs.clear();
 }
 
+// Outputs that were not known at the launch: in flight from here on.
 PyObject* flight_give(PyObject* self, PyObject* outputs) {
   Flight& flight = *reinterpret_cast<FlightObject*>(self)->flight;
   OwnWork work;
@@ -143,6 +144,7 @@ PyObject* flight_give(PyObject* self, PyObject* outputs) {
   Py_RETURN_NONE;
 }
 
+// Once: a second call does nothing.
 PyObject* flight_land(PyObject* self, PyObject* late) {
   land(*reinterpret_cast<FlightObject*>(self)->flight, late == Py_True);
   Py_RETURN_NONE;
@@ -168,6 +170,7 @@ PyObject* flight_channel(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// No event is made of it.
 PyObject* flight_cancel(PyObject* self, PyObject*) {
   Flight& flight = *reinterpret_cast<FlightObject*>(self)->flight;
   flight.landed = true;
@@ -207,6 +210,8 @@ struct Call {
   int structure;  // neither inputs nor outputs are values of the program
 };
 
+// Its event is opened, its inputs are read, and its outputs are in flight from here on. An output
+// that is no input holds nothing that anybody reads before.
 void take_off(Flight& flight, const Call& call, const OwnWork& work) {
   ThreadState& thread = recorder().thread();
   storages().forget_all();
@@ -263,6 +268,7 @@ Flight& flight_of(const Ref& object) {
   return *reinterpret_cast<FlightObject*>(object.get())->flight;
 }
 
+// What the site read is what it was given.
 void launched(Flight& flight, uint32_t index, const std::vector<Slot>& inputs,
               const std::vector<Collector::Item>& arguments) {
   flight.launch = index;
@@ -274,6 +280,8 @@ void launched(Flight& flight, uint32_t index, const std::vector<Slot>& inputs,
 
 bool anything_in_flight() { return !g_spans.empty(); }
 
+// The very tensor that was given away has the value it had then; any other that overlaps the span
+// is unreadable.
 bool read_in_flight(const TensorView& view, Slot& slot) {
   if (g_spans.empty() || !view.has_value()) return false;
   const uint64_t begin = view.first_byte();
@@ -304,6 +312,7 @@ bool read_in_flight(const TensorView& view, Slot& slot) {
 
 bool watching_collectives() { return g_watched; }
 
+// None: nothing is recorded, or it is the inner work of a collective that is the site's already.
 PyObject* collective_launch(PyObject*, PyObject* args) {
   Call call{};
   if (!PyArg_ParseTuple(args, "ssKO!O!sp", &call.boundary, &call.group, &call.sequence,

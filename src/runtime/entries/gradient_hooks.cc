@@ -132,12 +132,15 @@ void free_node_hook(PyObject* self) {
   Py_DECREF(type);
 }
 
+// Empty where the leaf is gone: the reference is weak.
 Ref leaf_of(LeafHook* hook) {
   Ref leaf(PyObject_CallNoArgs(hook->variable));
   if (!leaf) PyErr_Clear();
   return leaf.get() == Py_None ? Ref() : leaf;
 }
 
+// The first half: what comes in, and what the leaf has already. An entry of the same pass that
+// never got its second half is replaced.
 PyObject* before_accumulate(PyObject* self, PyObject* args) {
   auto* hook = reinterpret_cast<LeafHook*>(self);
   if (!recorder().on() || recorder().thread().inside) Py_RETURN_NONE;
@@ -169,6 +172,7 @@ PyObject* before_accumulate(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// The second half: the leaf's gradient as it is, by the parameter's name, is a model value.
 PyObject* call_leaf_hook(PyObject* self, PyObject*, PyObject*) {
   auto* hook = reinterpret_cast<LeafHook*>(self);
   if (!recorder().on() || recorder().thread().inside) Py_RETURN_NONE;

@@ -1,3 +1,9 @@
+// A Python object for each captured graph of a device, with what belongs to the replay under way.
+//
+//   begin_capture()    Capture, or None where nothing is recorded
+//   capture.replays()  the tickets of this replay are issued
+//   graph.replay()     torch's own
+//   capture.replayed() its events are committed, or its tickets taken back if it failed
 #include "runtime/entries/graph_capture.h"
 
 #include "runtime/recorder/captured_graph.h"

@@ -63,12 +63,14 @@ std::vector<int64_t> integers(PyObject* list) {
   return out;
 }
 
+// Borrowed; nullptr past the end, and of anything but a list or a tuple.
 PyObject* item_of(PyObject* list, size_t i) {
   Py_ssize_t at = static_cast<Py_ssize_t>(i);
   if (PyList_Check(list)) return at < PyList_Size(list) ? PyList_GetItem(list, at) : nullptr;
   return PyTuple_Check(list) && at < PyTuple_Size(list) ? PyTuple_GetItem(list, at) : nullptr;
 }
 
+// Values stand in the order of the site's names, each with its kind: read, left or written.
 void add_slots(const OwnWork& work, const GraphSite& site, PyObject* values, SlotFlags output_flags,
                Watch* watch, std::vector<Slot>& slots) {
   Collector in(work.torch(), SlotKind::in), out(work.torch(), SlotKind::out),
@@ -162,6 +164,8 @@ PyObject* graph_enter(PyObject*, PyObject* const* args, Py_ssize_t count) {
   Py_RETURN_NONE;
 }
 
+// The event's number, by which graph_attach and graph_node find their forward; -1: none was
+// recorded.
 PyObject* graph_leave(PyObject*, PyObject* const* args, Py_ssize_t count) {
   int64_t index = -1;
   if (count != 4 || !recording()) return PyLong_FromLong(-1);

@@ -1,3 +1,12 @@
+// One text has all that a call in a compiled graph needs, since a graph takes constants alone.
+//
+//   1;417;model.mul:77ab;g;iself,iarg1,oout0;dim=#0
+//   format; token; boundary; flags; names of slots, each behind the letter of its kind; texts
+//
+// Texts are pieces, literal and number in turn, parted by '#'. Sizes that are symbolic as the graph
+// is made come as numbers when it runs. What would be a separator is written %3b.
+//
+// Counterexample: another format, as of a graph out of torch's cache. It is refused.
 #include "runtime/entries/graph_site.h"
 
 #include <cstdlib>

@@ -41,6 +41,7 @@ void add_state(Collector& to, PyObject* states, const Parameter& param) {
     to.add_tensors("state" + param.name + "." + std::string(utf8(key)), value);
 }
 
+// "group0.lr=0.001, group0.betas=(0.9, 0.999)", all but the parameters themselves.
 void add_hyperparameters(Collector& to, PyObject* groups) {
   if (groups == nullptr || !PyList_Check(groups)) return;
   for (Py_ssize_t g = 0; g < PyList_Size(groups); ++g) {
@@ -61,6 +62,7 @@ void add_hyperparameters(Collector& to, PyObject* groups) {
   }
 }
 
+// By name: one that is new, or has another value, has moved.
 bool parameters_moved(const std::vector<Slot>& before, const std::vector<Slot>& after) {
   std::unordered_map<uint32_t, Fingerprint> values;
   for (const Slot& slot : before) values.try_emplace(slot.name, slot.value);
@@ -161,6 +163,8 @@ void optimizer_ended(PyObject* optimizer) {
   }
 }
 
+// Something with a method `step` and parameters that is no torch.optim.Optimizer. No hook of
+// torch's tells of its steps, so the probe of the call does.
 bool steps_unhooked(const TorchApi& torch, PyObject* object) {
   if (torch.is_module(object) || is_optimizer(torch, object)) return false;
   return !parameters_of(torch, object).empty();

@@ -1,3 +1,10 @@
+// A type has a number by which the loops are chosen. A name that is not known goes by its width. So
+// elements of a new type of two bytes are told apart by their bits, as uint16's are.
+//
+//   "complex64"     float32: its parts are elements of their own
+//   "float8_e8m0fnu" and other types of one byte     by a table of 256 terms, made once
+//
+// Counterexample: types of 16 bytes and more that are not named. They have no digest.
 #include "runtime/fingerprint/element_table.h"
 
 #include <array>
@@ -73,6 +80,7 @@ const uint64_t* element_table(uint32_t type) {
   return (*tables)[type].data();
 }
 
+// The slow loop: for what holds a number that the type's own loop is not made for.
 uint64_t elements_one_by_one(const char* data, uint64_t bytes, uint32_t type) {
   const size_t size = size_t{1} << device::element_width(type);
   uint64_t sum = 0;

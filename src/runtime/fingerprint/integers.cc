@@ -8,7 +8,8 @@ namespace {
 
 constexpr uint64_t kMostElements = uint64_t{1} << 22;
 
-// `size` elements in logical order.
+// `size` elements in logical order. The index runs as an odometer does. The last dimension moves by
+// its stride. Where it ends it goes back to its beginning, and the one before it moves.
 template <typename T>
 void convert(const Elements& e, uint64_t size, std::vector<double>& out) {
   std::vector<int64_t> index(e.shape.size(), 0);

@@ -1,3 +1,10 @@
+// A lane, here of 8 bytes, may lie across two pieces. Its beginning waits in `lane_` for the rest.
+//
+//   feed(12 bytes)    lane 0 is summed, 4 bytes wait
+//   feed(20 bytes)    4 bytes end lane 1; lanes 2 and 3 follow where they lie
+//
+// weight_ is the power of the base that the next lane has. Pieces are mostly of one size, so the
+// power for that many lanes is kept (step_).
 #include "runtime/fingerprint/lane_stream.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// The loops are compiled three times, for x86-64, v3 and v4, each into a namespace of its own.
+// Which one runs is told by the processor, once, and all give the same sums.
+//
+//   lane_sums_here()     [v4, v3, plain] on a processor with AVX-512, the widest first
+//   choose_lane_sums()   another one of these by name, to compare them; "" goes back to the first
+//
+// Tables of powers are shared by all threads, and made when first asked for.
 #include "runtime/fingerprint/lane_sums.h"
 
 #include <atomic>
@@ -19,6 +26,7 @@ extern const LaneSums kSums;
 namespace {
 
 // Newton's iteration; an odd number is its own inverse modulo 8.
+// Each round doubles the bits that are right, modulo 2^64: 3, 6, 12, 24, 48, 96.
 uint64_t inverse_of(uint64_t odd) {
   uint64_t x = odd;
   for (int bits = 3; bits < 64; bits *= 2) x *= 2 - odd * x;

@@ -1,3 +1,11 @@
+// A sum of squares has no order, so dimensions may be taken as they lie. og1 has: it is read in
+// logical order. Where both are the same order, they share what is in the cache.
+//
+//   rows of up to 32 KiB, side by side     og1 reads some rows, then the squares of these are added
+//   anything else                          two passes
+//
+// The sum of a task is added to the others' in their order. If the sum is not finite, the length
+// may be all the same: it is found once more, of elements divided by the largest.
 #include "runtime/fingerprint/length.h"
 
 #include <algorithm>
@@ -112,6 +120,7 @@ double scaled_length(const Rows& rows, FloatType type) {
 
 }  // namespace
 
+// The hash is always og1's, in logical order; of what has no floating point there is no length.
 Measure measure(const Elements& elements, FloatType type, unsigned threads) {
   Measure found;
   const Elements lying = as_they_lie(elements);

@@ -1,3 +1,11 @@
+// A mask is told element by element: zero, or at most -1e4. The first element rules most tensors
+// out, since they begin with a number above zero.
+//
+//   0, -inf, -inf, 0        a mask: 0 1 1 0 is fed to the hash of the pattern
+//   0, -3.4e38, -1e9, 0     the same pattern
+//   0, -0.5, ...            open() is false from here on, and nothing more is looked at
+//
+// Counterexample: zeros alone. They are no mask, since nothing is masked.
 #include "runtime/fingerprint/mask.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// A view's rows are looked up by their address: (address - data) / pitch is the row that was read.
+//
+//   read    [512, 4096], pitch 16,384 bytes
+//   view    [4, 128, 4096]     row (1, 0) lies 128 pitches on: hash 128
+//   view    [512, 4095]        another count of a row: not of these
+//
+// h, m and the flat hash are folded from these hashes with the view's own weights. m does not
+// depend on the order. So where it is another, the view does not have each row once, and it is
+// read.
+//
+// The elements' digest is that of what was read: the rows are the same.
 #include "runtime/fingerprint/row_hashes.h"
 
 #include <algorithm>

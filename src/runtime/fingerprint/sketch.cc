@@ -1,3 +1,16 @@
+// Tasks of about 1 MiB, in rows or in columns of one row, whose sums are added in their order.
+//
+//   [512, 4096] bfloat16     128 rows a task, 4 tasks
+//   [1, 10^7] float32        one row in parts of columns, each a multiple of 64
+//
+// Sums of types of two bytes may be gathered in float32, of 1,024 rows at most (sketch_sums.h).
+// Then they are folded into float64.
+//
+// What is not finite spoils a sum. A task with such a sum is read again, and only its finite
+// elements are added; the others are counted.
+//
+// og1 and the sketch share a pass where a row group of 32 KiB is still in the cache for the second
+// reader. Of small tensors two passes find it there anyway.
 #include "runtime/fingerprint/sketch.h"
 
 #include <algorithm>
@@ -194,6 +207,7 @@ class TaskSums {
   SketchSums y_{};
 };
 
+// x - x is 0 for a number, and NaN for anything else.
 bool all_finite(const SketchSums& y) {
   double all = 0;
   for (const double sum : y) all += sum - sum;
@@ -219,6 +233,8 @@ Sketch total(const Piece& piece, const Tasks& tasks, FloatType type,
 
 }  // namespace
 
+// Of a piece with a frame: as if it lay at its place in a tensor of the frame's shape, with zeros
+// around it.
 Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsigned threads) {
   Sketch result;
   if (type == FloatType::none) return result;
@@ -240,6 +256,7 @@ Sketch sketch(const Elements& elements, FloatType type, const Frame* frame, unsi
   return total(piece, tasks, type, parts);
 }
 
+// og1 asks for rows, some at a time; what it has read, the sketch reads behind it.
 Digest digest_and_sketch(const Elements& elements, NumberType number, FloatType type,
                          unsigned threads, Sketch& y) {
   uint64_t bytes = elements.size;

@@ -1,3 +1,14 @@
+// A piece is a view of the tensor, and its sketch is made as if the rest were zero. So pieces of
+// one set add up to the whole's.
+//
+//   whole       the tensor                             its own sketch, known from the pass of og1
+//   grid        each cell of an even cut
+//   halves      each half cell along one dimension, twice: as the first and as the second half
+//   uneven      the pieces that uneven_cuts.h says
+//   unpadded    the tensor without its pad
+//   exchanged   the tensor with two dimensions exchanged, or one moved: strides alone change
+//
+// The cost: each set reads its pieces from memory anew.
 #include "runtime/fingerprint/slices.h"
 
 #include <algorithm>
@@ -33,6 +44,7 @@ void each_cell(const Shape& parts, At at) {
   }
 }
 
+// A view: nothing is copied.
 Elements part_of(const Elements& whole, const Shape& first, const Shape& shape) {
   Elements part = whole;
   part.shape = shape;
@@ -42,6 +54,7 @@ Elements part_of(const Elements& whole, const Shape& first, const Shape& shape) 
   return part;
 }
 
+// Each cell as a tensor of its own, from row and column 0 on.
 SketchSet grid_of(const Elements& e, FloatType type, const Shape& local, const Shape& parts) {
   SketchSet set{SketchSetKind::grid, local, 0, {}};
   each_cell(parts, [&](const Shape& index) {
@@ -52,6 +65,8 @@ SketchSet grid_of(const Elements& e, FloatType type, const Shape& local, const S
   return set;
 }
 
+// A rank may hold two pieces that are no neighbours (zigzag, slices.h). Which two is found later.
+// So each piece is sketched at both places.
 SketchSet halves_of(const Elements& e, FloatType type, const Shape& local, Shape parts,
                     size_t dim) {
   SketchSet set{SketchSetKind::halves, local, static_cast<uint8_t>(dim), {}};
@@ -148,6 +163,8 @@ void move_dim(Shape& dims, size_t from, size_t to) {
   dims.insert(dims.begin() + static_cast<ptrdiff_t>(to), moved);
 }
 
+// The code has one dimension in its upper four bits, and the other below. With kMovedTo in it, the
+// first was moved to the other's place, and not exchanged with it.
 void add_exchanged(const Elements& e, FloatType type, const std::set<Shape>& wanted,
                    unsigned threads, std::vector<SketchSet>& sets) {
   const size_t dims = std::min(e.shape.size(), kMostDims);

@@ -1,3 +1,8 @@
+//   up to 64 bytes, in words of 8     word by word, here: a call of the loop would cost more
+//   up to 1 KiB in one row            by the loops of this processor, once for each sum
+//   anything else                     false: a Pass (fingerprint.cc)
+//
+// tiny_digest() is for a caller that knows already that the bytes lie in one row.
 #include "runtime/fingerprint/small_row.h"
 
 #include <cstring>
@@ -32,6 +37,7 @@ uint64_t hash_of_words(const char* data, uint64_t bytes) {
 
 }  // namespace
 
+// Of one row h is its hash, m the hash mixed, and the flat hash is the row's.
 bool small_row(const Elements& e, uint32_t type, Digest& result) {
   uint64_t rows = 1;
   for (size_t d = 0; d + 1 < e.shape.size(); ++d) rows *= static_cast<uint64_t>(e.shape[d]);

@@ -1,3 +1,12 @@
+// Every way to see the ranks of a list as groups is tried: sizes of a group, and steps between its
+// ranks. A group whose sizes add up to the dimension says where its pieces begin.
+//
+//   list 52 51 52 51, whole 103
+//     2 ranks, step 1    52 + 51       52 begins at 0, 51 at 52
+//     2 ranks, step 2    52 + 52       104: tells nothing
+//     4 ranks, step 1    206           tells nothing
+//
+// What is found for a size of a dimension is kept, until another list or pad comes.
 #include "runtime/fingerprint/uneven_cuts.h"
 
 #include <algorithm>
@@ -79,6 +88,7 @@ std::vector<UnevenPieces> UnevenCuts::flat_pieces(int64_t count, int64_t local) 
   return {{{local}, 0, {{own->second.begin(), own->second.end()}}}};
 }
 
+// False where all is as even cuts have it, or there would be more than 4 pieces a rank.
 bool UnevenCuts::add_pieces(const Sizes& whole, const Sizes& local, int64_t world,
                             UnevenPieces& found) {
   bool uneven = false;

@@ -1,3 +1,10 @@
+// The XOR of 8-byte words of the bytes in logical order, wherever they lie. What bytes at offset 13
+// add is their own XOR, turned by 13 % 8 bytes: so parts are read apart and put together.
+//
+//   one row of 10 bytes, then another     the second begins in the middle of a word
+//   at_offset(x, 10)                      turns its XOR by 2 bytes
+//
+// Rows that touch are read as one piece; others are copied into 16 KiB first.
 #include "runtime/fingerprint/xor.h"
 
 #include <algorithm>

@@ -60,6 +60,7 @@ Device* find(std::string_view type) {
   return nullptr;
 }
 
+// An older plugin's table ends before these functions, so its size is asked before they are.
 bool has_activities(const opguard_device_plugin& plugin) {
   return plugin.size > offsetof(opguard_device_plugin, activities_start) &&
          plugin.activities_start != nullptr;
@@ -118,6 +119,7 @@ void add_built_in() {
 #endif
 }
 
+// Once in a process, whether it succeeds or not. Why it did not stays in `error`, for the settings.
 void open_device(Device& device) {
   device.opened = true;
   char error[512] = {};
@@ -145,6 +147,7 @@ void load_device_plugins(std::string_view paths) {
   devices().processor = find("cpu");
 }
 
+// Opened by the first tensor that lies there. nullptr: nobody reads such tensors here.
 const Device* device_of_type(std::string_view type) {
   if (type == "cuda") add_built_in();
   Device* device = find(type);
@@ -154,6 +157,7 @@ const Device* device_of_type(std::string_view type) {
   return device->error.empty() ? device : nullptr;
 }
 
+// Where a plugin serves "cpu", the processor's tensors are read by it as well.
 const Device* processor_device() {
   if (devices().processor == nullptr) [[likely]]
     return nullptr;

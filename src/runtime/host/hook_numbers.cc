@@ -77,6 +77,7 @@ bool stands_in() {
   return known == 1;
 }
 
+// Where a handle says that the hook is: its dict and its number there.
 OwnHook of_handle(PyObject* handle) {
   Ref weak = attribute(handle, "hooks_dict_ref");
   OwnHook at{Ref(weak ? PyObject_CallNoArgs(weak.get()) : nullptr), attribute(handle, "id")};
@@ -84,6 +85,7 @@ OwnHook of_handle(PyObject* handle) {
   return at.hooks && at.id ? std::move(at) : OwnHook();
 }
 
+// The program's next number is put back, as if nobody had registered anything.
 OwnHook by_handle(PyObject* node, const char* method, PyObject* hook) {
   PyObject* handles = handle_class();
   Ref programs = handles != nullptr ? attribute(handles, "next_id") : Ref();

@@ -1,3 +1,5 @@
+// An object with the script's code and names. It is called once, as runpy's function would be, and
+// evaluates the code in the call's own level. Whatever the code raises or returns is the caller's.
 #include "runtime/host/main_script.h"
 
 #include <structmember.h>

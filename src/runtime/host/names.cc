@@ -1,3 +1,9 @@
+// A literal's Python string, found by the literal's address before its text is looked at.
+//
+//   name_object("grad_fn")     first: interned, and kept in `all`
+//   name_object("grad_fn")     again, from the same place: one entry of `met` is compared
+//
+// 512 addresses are kept, one for each hash. The strings live as long as the process.
 #include <array>
 #include <cstdint>
 #include <cstring>

@@ -1,3 +1,5 @@
+// Types are asked once and kept, with a reference that is never given back. The process has them as
+// long as it runs. numpy's are looked for in what has been imported. Nothing is imported for them.
 #include "runtime/host/object.h"
 
 namespace opguard {
@@ -32,6 +34,8 @@ const Types& types() {
   return found;
 }
 
+// The x of x.append, of [1].__add__ and of model.forward. Empty for functions of modules and for
+// classmethods: what they hold is no object that is worked on.
 Ref receiver_of(PyObject* callee) {
   const Types& t = types();
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(callee));

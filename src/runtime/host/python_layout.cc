@@ -1,3 +1,5 @@
+// A field that was not found has no offset, and is not in the dict. "trusted": whether what is read
+// at the offsets is used.
 #include "runtime/host/python_layout.h"
 
 #include "runtime/host/tensor_layout.h"

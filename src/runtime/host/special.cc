@@ -1,3 +1,10 @@
+// `with x` looks __enter__ up on x's type. An attribute of x itself with that name is not asked,
+// nor is __getattr__. So the search goes by the types' own dicts, in the order of __mro__.
+//
+//   class A: __enter__ = lambda self: 1
+//   a.__enter__ = None           special_method(a, "__enter__") is A's, bound to a
+//
+// Nothing found is no error: the reference is empty, and no exception is set.
 #include "runtime/host/special.h"
 
 namespace opguard {
@@ -21,6 +28,8 @@ Ref special_method(PyObject* object, const char* name) {
   return {};
 }
 
+// By the interpreter's own tables: "UNPACK_SEQUENCE", "LIST_EXTEND". "" where the frame does not
+// tell.
 std::string running_opcode() {
   Ref frame = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   Ref at = frame ? attribute(frame.get(), "f_lasti") : Ref();

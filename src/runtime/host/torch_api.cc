@@ -25,6 +25,7 @@ namespace {
 // Kept for ever: torch cannot be unloaded, and the interpreter's end frees nothing of ours in time.
 PyObject* keep(PyObject* owner, const char* name) { return attribute(owner, name).release(); }
 
+// A module is in sys.modules from the beginning of its import. Its parts come later.
 bool still_loading(PyObject* module) {
   Ref spec = attribute(module, "__spec__");
   if (!spec) return false;
@@ -83,6 +84,7 @@ bool load(TorchApi& api) {
 
 }  // namespace
 
+// A subclass may run code of its own at each question, from here on: that is silenced at once.
 bool TorchApi::is_tensor(PyObject* object) const {
   if (plain(object)) return true;
   if (!has_type(object, tensor_type)) return false;
@@ -116,6 +118,8 @@ bool torch_native(bool allow) {
 
 TensorLayout& tensor_layout() { return g_api.layout; }
 
+// Called with the first plain tensors: what is to be trusted is compared with Python's answers
+// there.
 void bind_methods(PyObject* tensor) {
   g_api.native.meet(tensor);
   g_api.layout.meet(tensor);
@@ -131,6 +135,8 @@ namespace {
 bool g_subclass_met = false;
 thread_local TorchFunctionOff* t_innermost = nullptr;
 
+// True where it cannot be told: then torch's own context is entered, which is slower and never
+// wrong.
 bool modes_on(const TorchApi& torch) {
   if (torch.native.function_modes != nullptr) return torch.native.function_modes() != 0;
   if (torch.function_modes == nullptr) return true;
@@ -202,6 +208,7 @@ TracerOff::~TracerOff() {
   if (!set) PyErr_Clear();
 }
 
+// nullptr is the default stream, and the processor.
 void* current_stream(std::string_view type, int32_t dlpack_type, int index) {
   if (type == "cpu") return nullptr;
   void* handle = nullptr;
@@ -261,6 +268,7 @@ bool wants_gradient(PyObject* tensor) {
   return wants.get() == Py_True;
 }
 
+// Our questions in Python are not to be compiled. What stood there before is put back at the end.
 CompilerOff::CompilerOff() {
   PyObject* modules = PyImport_GetModuleDict();
   if (PyDict_GetItemString(modules, "torch._dynamo") == nullptr) return;
@@ -288,6 +296,7 @@ bool grad_enabled(const TorchApi& torch) {
   return on.get() == Py_True;
 }
 
+// A number for each backward pass, -1 outside of any.
 int64_t graph_task(const TorchApi& torch) {
   if (torch.native.current_graph_task != nullptr) return torch.native.current_graph_task();
   Ref id(torch.graph_task_id ? PyObject_CallNoArgs(torch.graph_task_id) : nullptr);

@@ -1,3 +1,14 @@
+// Symbols are looked up by their mangled names in the library that is loaded (RTLD_NOLOAD). A torch
+// without them has these answers from Python, as ever.
+//
+//   object layout    [header][tensor]              at::Tensor right behind the header
+//                    [header][flag][tensor]        MaybeOwned: the flag says whether it is borrowed
+//
+// Which it is, the first tensor tells whose word at that place is its _cdata. Then so many answers
+// of both interfaces are compared (kCompared), before one of these is used alone.
+//
+// Counterexample: the tensor's autograd record. It may say less than grad_fn and requires_grad do,
+// so only "outside of autograd" must agree, one way.
 #include "runtime/host/torch_native.h"
 
 #include <dlfcn.h>

@@ -19,6 +19,7 @@ namespace {
 PyTypeObject* g_awaiting_type = nullptr;     // the iterator of an awaitable
 PyTypeObject* g_async_items_type = nullptr;  // aiter(og(id, x))
 
+// The end of an asynchronous iteration is no event, as that of a plain one is none.
 PySendResult await_send(PyObject* self, PyObject* value, PyObject** result) {
   StandIn* a = stand_in(self);
   Operation operation(a->id, a->mark);

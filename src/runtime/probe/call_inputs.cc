@@ -55,6 +55,8 @@ std::vector<std::pair<std::string_view, PyObject*>> by_name(PyObject* kwargs) {
 
 }  // namespace
 
+// Also changes what the callee is given: an iterator of parameters becomes the list that is read
+// here. False: the program's iterator raised, and its exception is set.
 bool Operation::arguments(PyObject* callee, Ref& args, Ref& kwargs) {
   if (!active_) return true;
   callee_ = describe_callee(work_->torch(), callee);
@@ -133,6 +135,7 @@ void Operation::call_inputs(PyObject* callee, PyObject* args, PyObject* kwargs) 
   }
 }
 
+// "lr=[0.001]" of a scheduler's optimizer, a number for each group; "" of anything else.
 std::string Operation::learning_rates(const TorchApi& torch, PyObject* scheduler) {
   if (torch.is_module(scheduler) || is_optimizer(torch, scheduler)) return "";
   Ref optimizer = optimizer_field(torch, scheduler, "optimizer");
@@ -212,6 +215,8 @@ void Operation::gradient_inputs(const TorchApi& torch, const std::string& name, 
   }
 }
 
+// Of parameters within a list or a field ("arg0[3]"). One that is an argument by itself is read
+// alone.
 void Operation::listed_gradients(const TorchApi& torch) {
   std::vector<std::pair<std::string, Ref>> grads;
   for (const Collector::Item& item : inputs_.items()) {

@@ -24,6 +24,7 @@
 namespace opguard {
 namespace {
 
+// What has a name and a module of its own. Any other object that is called says its class.
 bool is_callable_kind(PyObject* callee) {
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(callee));
   const Types& t = types();
@@ -97,6 +98,8 @@ bool stands_alone(PyObject* module) {
   return true;
 }
 
+// By names and modules alone: nothing of the program's is called. Which names mean what is in
+// src/operators.
 Callee describe(const TorchApi* torch, PyObject* callee) {
   Callee c;
   if (!is_callable_kind(callee)) {
@@ -158,6 +161,7 @@ struct KnownCallee {
 };
 constexpr size_t kKnown = 1024;
 
+// The upper ten bits of the product: 1,024 places, without a division.
 KnownCallee& known_at(uint64_t address) {
   static auto* all = new std::array<KnownCallee, kKnown>;
   return (*all)[address * 0x9e3779b97f4a7c15u >> 54];

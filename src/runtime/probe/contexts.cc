@@ -1,4 +1,12 @@
-// runtime/probe/contexts.cc: with og(id, x), async with og(id, x).
+// `with og(id, x)` and `async with`: two events, one as x is entered and one as it is left.
+//
+//   look up     __enter__ and __exit__ of x's type, both before the first is called
+//   enter       an operator that reads x; its result is the block's `as`
+//   exit        an operator that reads x; what is raised through the block is the program's
+//
+// The errors for what has no such methods are the interpreter's own, by its version.
+//
+// Counterexample: what happens inside of the block. It is no part of either event.
 #include "runtime/host/special.h"
 #include "runtime/probe/stand_in.h"
 

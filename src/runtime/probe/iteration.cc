@@ -1,4 +1,11 @@
-// runtime/probe/iteration.cc: iter(og(id, x)): each item is an event.
+// `for batch in og(id, loader)`: the iterator is wrapped, and each item is an operator's result.
+//
+//   list, tuple, dict     their items exist already: handed over, not made
+//   tensor, array         each item reads the whole
+//   generator             send() is an event too; what it returns at its end is passed on
+//
+// Counterexample: an error of what cannot be iterated. The interpreter's text names the operand,
+// and sees ours in its place; the text is made anew (name_unpacking).
 #include "runtime/host/object.h"
 #include "runtime/host/special.h"
 #include "runtime/probe/stand_in.h"

@@ -46,6 +46,8 @@ PyObject* probe_vectorcall(PyObject* self, PyObject* const* args, size_t count, 
 
 using Binary = PyObject* (*)(PyObject*, PyObject*);
 
+// `base` is the tensor that an item was taken from, where the item may be a view of it. It is read
+// as well, since the operator may change it.
 PyObject* apply(StandIn* p, PyObject* other, Binary function) {
   if (is_probe(other)) other = stand_in(other)->real;
   Operation operation(p->id, p->mark);
@@ -120,6 +122,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
 
 bool is_augment_name(PyObject* name);
 
+// One that waits behind a graph break is asked by torch.compile: that is no operator.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   if (is_augment_name(name)) return PyObject_GenericGetAttr(self, name);
   StandIn* p = stand_in(self);

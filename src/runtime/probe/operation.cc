@@ -32,6 +32,8 @@ constexpr size_t kKeptSlots = 64;  // of which a thread keeps the memory
 
 }  // namespace
 
+// Nothing is recorded (active_ stays false) outside of the window, and where this thread is in our
+// own work.
 Operation::Operation(PyObject* id, Mark mark)
     : thread_(&recorder().thread()), mark_(mark), inputs_(nullptr, SlotKind::in, *thread_) {
   if (!recorder().on_operators()) return;
@@ -68,6 +70,7 @@ void Operation::cancel() {
   recorder().leave(*thread_, serial_);
 }
 
+// Read at once: the operator may write into it.
 void Operation::input(const char* name, PyObject* value) {
   if (!active_ || value == nullptr) return;
   if (!work_) work_.emplace(*thread_);
@@ -106,6 +109,7 @@ void Operation::skip_primitive(std::string_view name) {
   if (active_ && recorder().mode() == Mode::trusted && is_primitive(name, "")) cancel();
 }
 
+// True where the event is to be recorded. Leaves the boundary, whatever the answer.
 bool Operation::done() {
   if (watch_) watch_->end();
   work_.reset();
@@ -154,6 +158,8 @@ void Operation::read_slots(const OwnWork& work, std::vector<Slot>& slots) {
   }
 }
 
+// The slots' order is inputs, results, written inputs. Hooks come last, behind commit(): they need
+// the event's number.
 void Operation::record(PyObject* result, bool raised, const OwnWork& work) {
   Collector outputs(work.torch(), SlotKind::out, *thread_);
   outputs.show(watch_.get());

@@ -1,5 +1,9 @@
-// runtime/probe/place.cc: og.aug(id, x): what of x is read next, an attribute or an item, is the
-// operand of the augmented assignment. What is written back goes to x.
+// For `x.attr += y` and `x[i] += y` Python reads, changes and writes back. The place hands out a
+// probe for what is read, and lets what is written back through to x.
+//
+//   og.aug(id, m).weight -= step     reads m.weight: a probe around it, whose `-=` is the event;
+//                                    m.weight = the result, as the program has it
+//   og.aug(id, t)[i] += 1            t[i] may be a copy: then what writes back is an event, too
 #include "runtime/probe/stand_in.h"
 
 namespace opguard {

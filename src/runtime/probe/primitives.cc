@@ -1,3 +1,11 @@
+// Three lists, by the callee's name: the movers of operators.txt, what was added, what was taken
+// off.
+//
+//   "relu"                         added: every relu
+//   "torch.nn.functional.gelu"     added: of that module alone
+//   "-cat"                         taken off the movers
+//
+// The last word counts: "cat,-cat" takes it off, "-cat,cat" leaves it in.
 #include "runtime/probe/primitives.h"
 
 #include <string>

@@ -34,6 +34,7 @@ bool is_used_up_at_once(PyObject* operand) {
 
 }  // namespace
 
+// Of an operand; the only one that may hand the operand back as it is.
 PyObject* probe(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (!are_two(count)) return nullptr;
   if (!recorder().on_operators() && is_used_up_at_once(args[1])) {
@@ -43,6 +44,7 @@ PyObject* probe(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return make_probe(args[0], args[1], nullptr);
 }
 
+// Of an operand that the program calls by a name.
 PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return are_two(count) ? make_probe(args[0], args[1], nullptr) : nullptr;
 }
@@ -59,6 +61,8 @@ PyObject* probe_micro_batch(PyObject*, PyObject* const* args, Py_ssize_t count) 
   return are_two(count) ? make_probe(args[0], args[1], nullptr, Mark::micro_batch) : nullptr;
 }
 
+// The owner of what an augmented assignment changes. Between the steps of a window it is the owner
+// itself.
 PyObject* aug(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (!are_two(count)) return nullptr;
   PyObject *id = args[0], *real = args[1];

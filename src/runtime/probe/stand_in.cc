@@ -1,3 +1,8 @@
+// What all stand-ins share: fields by which they can be told (`_opguard_id`, `_opguard_real`),
+// their part in garbage collection, weak references.
+//
+// Every type takes part in collection. An operand may lead back to what holds its stand-in, as a
+// generator does that is stopped inside of `with og(id, self)`.
 #include "runtime/probe/stand_in.h"
 
 #include <structmember.h>
@@ -7,6 +12,7 @@
 
 namespace opguard {
 
+// Empty: it is an attribute of the operand.
 Ref own_field(PyObject* self, PyObject* name) {
   StandIn* object = stand_in(self);
   const std::string_view text = utf8(name);

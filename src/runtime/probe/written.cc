@@ -1,4 +1,17 @@
-// runtime/probe/written.cc: which of an operator's inputs it has changed.
+// Written is what has another version than before the call. What writes without counting is read
+// again, and counts if its value is another one.
+//
+//   x.add_(1)                       version 3 -> 4: written
+//   dist.all_reduce(x)              read again: 9f31 -> 5d02: written
+//   numpy's a += 1                  read again
+//   a package without probes        may write unseen: what is known of its arguments is forgotten
+//   F.batch_norm                    its running statistics are read again
+//
+// Of a value on a device neither is known yet: the slot has both tickets, and the encoding thread
+// decides (`flat` holds the earlier one).
+//
+// Also written are tensors that a module or an optimizer among the arguments holds since: a state
+// that was loaded, the first gradients.
 #include "runtime/entries/collective.h"
 #include "runtime/host/object.h"
 #include "runtime/probe/operation.h"

@@ -1,3 +1,11 @@
+// Modules are walked by their own tables (_parameters, _buffers, _modules), which are plain dicts:
+// no method of the program runs.
+//
+//   module      param:layers.0.weight, grad:layers.0.weight, param:bn.running_mean
+//   optimizer   param:layers.0.weight, grad:..., state:layers.0.weight.exp_avg
+//   an object with a list `params` of leaves     its parameters, as an optimizer of one's own
+//
+// A parameter that no module names has its number: "param0".
 #include "runtime/recorder/held.h"
 
 #include "record/record.h"
@@ -33,6 +41,7 @@ void add_gradient(std::vector<Held>& to, const std::string& name, PyObject* para
   if (grad && grad.get() != Py_None) to.push_back({"grad" + name, grad, 0});
 }
 
+// Each parameter's gradient stands behind it; buffers have none.
 void walk_module(std::vector<Held>& to, PyObject* module, const std::string& prefix, int depth) {
   for (const char* table : {"_parameters", "_buffers"}) {
     Ref dict = attribute(module, table);
@@ -66,6 +75,7 @@ Ref optimizer_field(const TorchApi& torch, PyObject* optimizer, const char* name
   return Ref::borrow(PyDict_GetItemString(fields.get(), name));
 }
 
+// In the order of its groups.
 std::vector<Parameter> parameters_of(const TorchApi& torch, PyObject* optimizer) {
   std::vector<Ref> tensors;
   Ref groups = optimizer_field(torch, optimizer, "param_groups");

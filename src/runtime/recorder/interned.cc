@@ -25,6 +25,8 @@ uint64_t word_of(std::string_view text) {
 
 }  // namespace
 
+// A text of at most 8 bytes is known by these bytes as a number, a longer one by its hash. Of two
+// that meet in a place the later one stays: the other is asked of the writer again.
 uint32_t Recorder::string(std::string_view text) {
   if (text.size() <= 8) {
     const uint64_t bytes = word_of(text);
@@ -42,6 +44,8 @@ uint32_t Recorder::string(std::string_view text) {
   return known.index;
 }
 
+// By type, device and shape, without a text made of them. A type that has no code is asked of the
+// writer each time.
 uint32_t Recorder::meta(const TensorView& view) {
   if (view.dtype_code == 0) {
     return writer_->meta(view.meta);
@@ -62,6 +66,8 @@ uint32_t Recorder::meta(const TensorView& view) {
   return known.index;
 }
 
+// By the address of the id's object, a constant of the program's code. A reference keeps it there,
+// so no other object can come to lie at it.
 Recorder::Site& Recorder::site(PyObject* id) {
   KnownId& known = known_ids_[(reinterpret_cast<uintptr_t>(id) >> 4) % kKnown];
   if (known.id == id) return *known.site;

@@ -1,3 +1,14 @@
+// A buffer is looked at in three steps, each cheaper than the next.
+//
+//   1. its storage, version and writings are those of the last look      nothing is read
+//   2. of 4 KiB and more: somebody read it since, and got the same       nothing is read
+//   3. it is read, and has the value of its last record                  no slot
+//
+// Only what is left after these is a slot of `<buffers>`. The values known are those of one log: a
+// new log begins with all buffers.
+//
+// Counterexample: batch norm's running statistics. torch counts no version for them, so they go to
+// the third step at once.
 #include "runtime/recorder/kept.h"
 
 #include <string>
@@ -114,6 +125,7 @@ void record_buffers() {
   if (!reader.slots().empty()) recorder().commit(event, reader.slots());
 }
 
+// At the place where the program saves it.
 void record_saved(PyObject* value) {
   if (!recorder().on() || recorder().thread().inside || recorder().mode() == Mode::model) return;
   OwnWork work;

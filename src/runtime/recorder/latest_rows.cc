@@ -1,3 +1,5 @@
+// A ring of kCount readings by number. A reading's vector is used again for the one kCount later,
+// so nothing is allocated for most readings.
 #include "runtime/recorder/latest_rows.h"
 
 #include <utility>

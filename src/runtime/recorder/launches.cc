@@ -1,3 +1,12 @@
+// Tensors are gathered stream by stream, and each stream gets one launch.
+//
+//   add(h), add(w)     stream 2: two tensors, tickets 81 and 82; shapes lie in dims_
+//   launch()           one call of the plugin for both; the tensors are let go behind it
+//
+// Shapes are pointed at only in launch(): dims_ may still move while it grows.
+//
+// Counterexample: a stream that is captured into a graph of nobody we know. Its kernels would run
+// at each replay, unseen; such a tensor gets no ticket (0), and so is unreadable.
 #include "runtime/recorder/launches.h"
 
 #include "runtime/fingerprint/element_table.h"

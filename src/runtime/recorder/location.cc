@@ -1,3 +1,10 @@
+// A place is asked for once for each boundary: without a probe nobody else says where it stands. Of
+// a call that goes through torch it is the program's frame that counts:
+//
+//   train.py:40     loss.backward()       this one
+//   torch/_tensor.py, contextlib, ...     stepped over
+//
+// Counterexample: a backward in a thread of the engine. There is no Python frame, and no place.
 #include "runtime/recorder/location.h"
 
 #include "runtime/host/object.h"

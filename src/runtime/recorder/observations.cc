@@ -1,3 +1,15 @@
+// A row is coded as it is given, without a Python object made on the way, into a buffer that is
+// used again.
+//
+//   observe(3, (5, 0x5f1c90aa, 1.25, None))     integer, bits, real; none at the end are left out
+//
+// A schema has a number for the process, and another in each log. The second is looked up when a
+// row comes: where the log is another one (generation), its fields are said there first.
+//
+// Hashes and lengths of tensors are read here too, for watchers in Python. They are no records, and
+// make no event.
+//
+// Counterexample: a list within itself. Beyond eight levels all is none.
 #include "runtime/recorder/observations.h"
 
 #include <algorithm>
@@ -49,6 +61,7 @@ void put_kind(std::string& out, ObservedKind kind, uint32_t number = 0) {
   put_value(out, value);
 }
 
+// Up to 63 bits and a sign as it is; up to 64 bits without one as bits; larger ones are none.
 void put_integer(std::string& out, PyObject* object, bool bits) {
   if (bits) return put_value(out, observed_bits(PyLong_AsUnsignedLongLongMask(object)));
   int overflow = 0;
@@ -123,6 +136,8 @@ Ref length_of(const Measure& measure, FloatType type) {
   return Ref(PyFloat_FromDouble(fits ? narrow : exact));
 }
 
+// A tensor that a collective writes has the hash it had when it was given away, where that is
+// known, and no length.
 Looked look_at(const TorchApi& torch, PyObject* tensor, TensorView& view, bool lengths) {
   view_tensor(torch, tensor, view);
   if (PyErr_Occurred()) PyErr_Clear();
@@ -175,6 +190,7 @@ Ref list_for(PyObject* tensors) {
 
 // ---- The recorder's part.
 
+// False: nothing is recorded now. The first row may be what opens the log.
 bool Recorder::may_observe() {
   if (!on()) return false;
   if (!opened_) {
@@ -196,6 +212,7 @@ void Recorder::observe(uint32_t schema, uint32_t values, std::string_view code) 
     writer_->observe(head, code);
 }
 
+// Whoever follows the log sees it soon.
 void Recorder::tell(const std::map<std::string, std::string>& settings) {
   if (!alive() || !opened_ || ring_.on()) return;
   writer_->set(settings);
@@ -293,6 +310,7 @@ PyObject* measures_of(PyObject*, PyObject* tensors) {
   return Py_BuildValue("(OO)", hashes.get(), lengths.get());
 }
 
+// A row's digest takes in one tensor after the other, so their order counts.
 PyObject* row_hashes_of(PyObject*, PyObject* args) {
   PyObject* tensors = nullptr;
   Py_ssize_t most = 0;

@@ -1,3 +1,8 @@
+// A name is asked of Python once for a tensor. It is kept by address beside a weak reference, since
+// another tensor may come to lie at that address.
+//
+// Entries of dead tensors go when 1,024 are there, or twice as many as lived at the last cleaning.
+// Of a list with one that is not known yet all are asked for, in one call.
 #include "runtime/recorder/parameter_names.h"
 
 #include <algorithm>

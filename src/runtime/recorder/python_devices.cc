@@ -1,3 +1,5 @@
+// One tensor is launched and waited for, without the recorder and its tickets. That is refused
+// while a log is written: drain() would take values that the encoding thread waits for.
 #include "runtime/recorder/python_devices.h"
 
 #include <chrono>

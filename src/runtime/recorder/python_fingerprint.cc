@@ -1,3 +1,5 @@
+// Each kind in one pass, with as many threads as torch would use. Other threads of the program run
+// meanwhile where that is worth two changes of the lock.
 #include "runtime/recorder/python_fingerprint.h"
 
 #include <optional>
@@ -15,6 +17,7 @@ namespace {
 
 PyObject* number(uint64_t x) { return PyLong_FromUnsignedLongLong(x); }
 
+// The 64 sums as floats.
 PyObject* tuple_of(const Sketch& sketch) {
   Ref sums(PyList_New(0));
   for (const double y : sketch.sums) {
@@ -24,6 +27,7 @@ PyObject* tuple_of(const Sketch& sketch) {
   return PyList_AsTuple(sums.get());
 }
 
+// None of what is not floating point.
 PyObject* sketch_sums(const TensorView& view, unsigned threads) {
   const FloatType type = float_type(view.meta.dtype);
   if (type == FloatType::none) Py_RETURN_NONE;
@@ -35,6 +39,7 @@ PyObject* sketch_sums(const TensorView& view, unsigned threads) {
   return tuple_of(found);
 }
 
+// (h, m, flat, pattern or None, digest or None).
 PyObject* tuple_of(const Digest& d) {
   PyObject* sum = d.elements ? number(*d.elements) : Ref::borrow(Py_None).release();
   PyObject* pattern = d.pattern ? number(*d.pattern) : Ref::borrow(Py_None).release();

@@ -1,3 +1,14 @@
+// A sketch is made as its slot is, long before its event is written. It waits in a ring of 65,534
+// places, and the slot holds the place plus one.
+//
+//   take()     out0 of event 17     place 4: its code (record/sketch_code.h); slot.sketch = 5
+//   entry()    as event 17 is added: place 4 is moved into the event's entry, and is empty
+//
+// Which pieces a shape is sketched in depends on the shape alone, so it is found once for each. A
+// parameter that turns out to be padded changes that (learn_padding): then all is found anew.
+//
+// Counterexample: integers that cannot be converted, and tensors that cannot be read. They have no
+// sketch, and the slot says 0.
 #include "runtime/recorder/sketches.h"
 
 #include <algorithm>
@@ -53,6 +64,7 @@ Sketches& sketches() {
   return *all;
 }
 
+// One line of a file as docs/design/tolerance.md shows it. "type" lines are read by the jitter.
 bool Sketches::take_line(std::string_view text) {
   const size_t space = text.find(' ');
   const std::string_view word = text.substr(0, space);
@@ -86,6 +98,7 @@ bool Sketches::take_line(std::string_view text) {
   return true;
 }
 
+// All that was learned of an earlier log's tensors is forgotten.
 bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradients,
                      PyObject* jitter, PyObject* declared) {
   world_ = 1;
@@ -116,6 +129,7 @@ bool Sketches::begin(std::string_view slices, PyObject* modules, PyObject* gradi
   return true;
 }
 
+// Of [8, 64], where the other run holds [4, 64] and its world is 2: both halves.
 std::shared_ptr<const PiecesWanted> Sketches::pieces_of(const Shape& shape, bool flat) {
   const auto [it, fresh] = known_.try_emplace({shape, flat});
   if (!fresh) return it->second;
@@ -137,6 +151,8 @@ std::shared_ptr<const PiecesWanted> Sketches::pieces_of(const Shape& shape, bool
   return it->second;
 }
 
+// A parameter [103, 64] of which each of 4 ranks holds [26, 64] there: 104 rows have room for 103.
+// So dimensions of 103 are padded, of whatever tensor.
 void Sketches::learn_padding(std::string_view name, const Shape& shape) {
   if (parameters_.empty() || !name.starts_with(kParameterSlot)) return;
   const auto held = parameters_.find(name.substr(kParameterSlot.size()));
@@ -168,6 +184,7 @@ uint32_t Sketches::declared_of(const TensorView& view) {
   return of_next_.empty() ? kNone : recorder().string(of_next_);
 }
 
+// Coded at once: what waits in the ring is bytes of the log.
 uint16_t Sketches::take(const TensorView& view, std::string_view name, bool aside,
                         const std::optional<Sketch>& known) {
   FloatType type = float_type(view.meta.dtype);
@@ -212,6 +229,7 @@ void Sketches::gradients(uint32_t step) {
   if (!done) recorder().fault("the gradients could not be recorded");
 }
 
+// "" where no slot of the event has a sketch. Strings are their number plus one, 0 for none.
 std::string Sketches::entry(const std::vector<Slot>& slots, const Event& event) {
   std::string coded;
   uint64_t count = 0;

@@ -65,6 +65,7 @@ uint64_t extent_of(const TensorView& view) {
   return h | 1;
 }
 
+// How many elements a row has that lies in one piece; 0: its rows do not.
 int64_t row_of(const TensorView& view) {
   const Elements& e = view.elements;
   return !e.shape.empty() && e.strides.back() == e.size ? e.shape.back() : 0;
@@ -149,6 +150,8 @@ Storages::Block* Storages::find_struct(const void* impl) {
   return block != nullptr && block->impl == impl ? block : nullptr;
 }
 
+// The block of a tensor, entered where it is met first. Empty where torch makes a storage's object
+// anew at each look (before 2.2), since nothing could be found by it again.
 Storages::Place Storages::place_of(PyObject* tensor) {
   const void* impl = struct_of(tensor);
   if (const Block* known = find_struct(impl)) return place_in(*known);
@@ -164,6 +167,8 @@ Storages::Place Storages::place_of(PyObject* tensor) {
   return place_in(*block);
 }
 
+// Of the very tensor object, and only if neither its counter nor a writing that we saw has moved
+// on.
 const Value* Storages::carried(const Place& place, PyObject* tensor, const TensorView& view,
                                uint32_t meta) {
   if (!view.counted || !place.storage) return nullptr;
@@ -179,6 +184,9 @@ const Value* Storages::carried(const Place& place, PyObject* tensor, const Tenso
   return nullptr;
 }
 
+// The nearest reading of other tensors over the same bytes. The whole value comes first, then one
+// of the same rows, then one of the same elements. Each must have the very counter that this one
+// has.
 Storages::Shared Storages::shared(const Place& place, PyObject* tensor, const TensorView& view,
                                   uint32_t meta) {
   Shared best;
@@ -205,6 +213,8 @@ Storages::Shared Storages::shared(const Place& place, PyObject* tensor, const Te
   return best;
 }
 
+// What `place` says was written is of before the reading. If somebody wrote meanwhile, carried()
+// will find another number there.
 void Storages::remember(const Place& place, PyObject* tensor, const TensorView& view, uint32_t meta,
                         const Value& value) {
   if (!view.counted || !place.storage) return;
@@ -237,6 +247,8 @@ void Storages::remember(const Place& place, PyObject* tensor, const TensorView& 
   at->value = value;
 }
 
+// Somebody may have written there without counting. A counter of our own moves, so that no reading
+// of that block is believed any more.
 void Storages::forget(PyObject* tensor) {
   if (table_.empty()) return;
   if (Block* known = find_struct(struct_of(tensor))) {
@@ -264,6 +276,7 @@ void Storages::clear(Block& block) {
   block.alive = nullptr;
 }
 
+// A number is never given twice, also where the place is that of a freed storage.
 Storages::Block& Storages::add(PyObject* storage) {
   if (table_.empty() || used_ * 4 > table_.size() * 3) rebuild();
   size_t i = slot_of(storage, table_.size());

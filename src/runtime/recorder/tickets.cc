@@ -36,6 +36,7 @@ void tickets_after_fork() {
   g_tickets = fresh;
 }
 
+// Streams are few and asked for in turn: they are looked through.
 uint32_t Tickets::stream(const Device* device, int index, void* handle) {
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < streams_.size(); ++i) {
@@ -59,6 +60,7 @@ Tickets::Entry* Tickets::find(uint64_t ticket) {
   return entry.ticket == ticket ? &entry : nullptr;
 }
 
+// Whoever had the place before, kKept tickets ago, is forgotten.
 void Tickets::enter(uint64_t ticket, uint32_t stream, uint64_t launch) {
   if (!entries_) {
     // Zeroed by the system as it is touched: a short run pays for what it uses.
@@ -79,6 +81,7 @@ uint64_t Tickets::issue(uint32_t stream) {
   return next_;
 }
 
+// All of one launch have its number: by it a stream's order is told.
 void Tickets::launched(const uint64_t* all, size_t count, size_t launched) {
   std::lock_guard lock(mutex_);
   const uint64_t launch = ++launches_;
@@ -100,6 +103,7 @@ void Tickets::launched(const uint64_t* all, size_t count, size_t launched) {
   }
 }
 
+// Half the places are kept back, for what is issued until the event is encoded.
 bool Tickets::lasts(uint64_t ticket) {
   std::lock_guard lock(mutex_);
   if (ticket & kOfGraph) return true;
@@ -124,6 +128,7 @@ uint64_t Tickets::issue_in_graph(uint64_t number) {
   return kOfGraph | number << 32 | graph.count++;
 }
 
+// A graph with 3 tickets is given 3 numbers for each replay, dead ones too: the i-th is ticket i's.
 uint64_t Tickets::replayed(uint64_t number, uint32_t stream) {
   std::lock_guard lock(mutex_);
   auto found = graphs_.find(number);
@@ -163,6 +168,7 @@ void Tickets::close_graph(uint64_t number) {
   if (found->second.replays.empty()) graphs_.erase(found);
 }
 
+// A value that was given up and comes all the same is not taken: its event may be written.
 void Tickets::come(Entry& entry, const opguard_value& value) {
   if (entry.state != State::waiting) return;
   // An older plugin's values end before the digest.
@@ -180,6 +186,8 @@ void Tickets::give_up(Entry& entry) {
   ++accounts_[streams_[entry.stream - 1].device].given_up;
 }
 
+// A value of a graph names a ticket, and which replay's it is follows from how many came before. A
+// replay is over once each ticket that is not dead has its value of it.
 void Tickets::deliver(const Device* device, const opguard_value& value) {
   std::lock_guard lock(mutex_);
   ++delivered_;
@@ -205,6 +213,7 @@ void Tickets::deliver(const Device* device, const opguard_value& value) {
   if (graph.closed && graph.replays.empty()) graphs_.erase(found);
 }
 
+// Of the replay that is the first now: some of its values may be there already.
 void Tickets::count_reached(Graph& graph) {
   graph.reached = 0;
   for (uint32_t i = 0; i < graph.count; ++i)
@@ -219,11 +228,14 @@ void Tickets::set_adrift(Graph& graph) {
       if (Entry* entry = find(replay.first + i)) give_up(*entry);
 }
 
+// What was launched has come, or the device counts it as lost.
 bool Tickets::all_settled(const Device* device, uint64_t lost) {
   const Account& account = accounts_[device];
   return account.launched <= account.come + lost;
 }
 
+// The device calls back for each value. Where its losses have grown, its graphs no longer know
+// which replay a value is of.
 void Tickets::drain(const Device* device, uint64_t wait_ns) {
   {
     std::lock_guard lock(mutex_);
@@ -259,6 +271,7 @@ void Tickets::drain(const Device* device, uint64_t wait_ns) {
   }
 }
 
+// Both tickets of a slot count: its own, and the one it must differ from.
 const Device* Tickets::missing(const std::vector<Slot>& slots, bool give_up_all) {
   const OpenDevices open = open_devices();
   std::unordered_map<const Device*, uint64_t> lost;
@@ -289,6 +302,8 @@ const Device* Tickets::missing(const std::vector<Slot>& slots, bool give_up_all)
   return first;
 }
 
+// False: some are missing, and it is not yet time to give them up. The time begins anew with each
+// value that comes, of whatever slot.
 bool Tickets::fetch(const std::vector<Slot>& slots, uint64_t wait_ns) {
   const OpenDevices open = open_devices();
   for (size_t i = 0; i < open.count; ++i) drain(open.begin[i], 0);
@@ -314,6 +329,8 @@ bool Tickets::fetch(const std::vector<Slot>& slots, uint64_t wait_ns) {
   return true;
 }
 
+// The slot's tickets become its value, or it is unreadable. The device's times go to the event,
+// from its first reading to its last; a carried value was read for another event.
 LateValues::Outcome Tickets::complete(Event& event, Slot& slot) {
   const uint64_t ticket = slot.value.h, before = slot.flat;
   const auto stream = static_cast<uint32_t>(slot.pattern);

@@ -16,6 +16,7 @@ int64_t numbers_in_a_row(const TensorFields& t) {
   return count == 1 || t.strides[t.dims - 1] == 1 ? count : 0;
 }
 
+// Types are objects that stay where they are, and few: each is found by its address.
 const NumberType& number_type(const TensorType& type) {
   struct Known {
     const TensorType* type = nullptr;
@@ -29,6 +30,7 @@ const NumberType& number_type(const TensorType& type) {
 
 }  // namespace
 
+// The shape is ones and the count, so these two numbers stand for it.
 uint32_t Recorder::meta_of_row(const TensorType& type, size_t dims, int64_t count) {
   const uint64_t hash =
       (static_cast<uint64_t>(count) << 8 ^ dims << 20 ^ type.code) * 0x9e3779b97f4a7c15u;
@@ -42,6 +44,8 @@ uint32_t Recorder::meta_of_row(const TensorType& type, size_t dims, int64_t coun
   return known.index;
 }
 
+// False, and nothing has been done: it goes the way of all tensors. So it does while a collective
+// is in flight, where sketches are taken, and where a device reads memory of the processor.
 bool Recorder::tiny_slot(const TensorFields& tensor, PyObject* object, std::string_view name,
                          Slot& slot) {
   const int64_t count = numbers_in_a_row(tensor);

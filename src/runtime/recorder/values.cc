@@ -55,11 +55,13 @@ std::string base_repr(PyTypeObject* type, PyObject* value) {
   return std::string(utf8(text.get()));
 }
 
+// With its quotes, which are not counted.
 std::string string_repr(PyObject* value) {
   std::string text = base_repr(&PyUnicode_Type, value);
   return shortened(std::move(text), kMaxString + 2);
 }
 
+// The shortest text that is this number: 1.0, 1e-05, nan.
 std::string float_repr(double value) {
   char* text = PyOS_double_to_string(value, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
   std::string s = text ? text : "?";
@@ -67,6 +69,7 @@ std::string float_repr(double value) {
   return s;
 }
 
+// Only of types whose text is no code of the program's.
 std::string str_of(PyObject* value) {
   Ref text(PyObject_Str(value));
   if (!text) PyErr_Clear();
@@ -134,6 +137,7 @@ struct CollectorMemory {
   std::string scalars;
 };
 
+// The one that was given back last, or a new one: collectors may be in one another.
 static CollectorMemory* memory_of(ThreadState& thread) {
   if (thread.collectors.empty()) return new CollectorMemory;
   CollectorMemory* last = thread.collectors.back();
@@ -204,6 +208,8 @@ bool Collector::add_tiny(std::string_view name, PyObject* value, SlotFlags flags
   return true;
 }
 
+// False: it is neither a tensor nor a numpy array. A tensor is read here, or its reading carried
+// over.
 bool Collector::add_leaf(std::string_view name, PyObject* value, SlotFlags flags) {
   const bool tensor = torch_ != nullptr && torch_->is_tensor(value);
   if (tensor ? add_tiny(name, value, flags) : !is_numpy_array(value)) return tensor;
@@ -254,6 +260,8 @@ bool Collector::too_deep(PyObject* value, int depth) {
   return true;
 }
 
+// {ids: T, n: 2}: a text as key is written without quotes, any other as a value is. No tensor in a
+// key is read.
 void Collector::describe_dict(std::string& out, const std::string& name, PyObject* dict,
                               SlotFlags flags, int depth) {
   PyObject *key, *value;
@@ -271,6 +279,8 @@ void Collector::describe_dict(std::string& out, const std::string& name, PyObjec
   out += '}';
 }
 
+// The text of one value, and slots for the tensors in it, called after the way that leads there:
+// "arg1[3].mask".
 void Collector::describe(std::string& out, const std::string& name, PyObject* value,
                          SlotFlags flags, int depth) {
   if (++visited_ > kMaxVisited) {
@@ -379,6 +389,7 @@ void Collector::add_tensors(std::string_view name, PyObject* value, SlotFlags fl
   if (slots_.size() > before) text(name, shortened(std::move(out), kMaxText));
 }
 
+// By its own tables, module by module: "param:layers.0.weight".
 void Collector::walk_module(PyObject* module, const std::string& prefix, SlotFlags flags,
                             int depth) {
   for (const char* table : {"_parameters", "_buffers"}) {

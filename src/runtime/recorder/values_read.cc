@@ -1,5 +1,16 @@
 // The recorder's part for values. A slot's digest is read here, or carried over from what an
 // earlier event says of the same memory. Or it is a ticket for what a device will say.
+//
+// Where a value of one slot comes from, cheapest first:
+//
+//   this event has read that tensor         the same value (Recent)
+//   the very tensor, unwritten since        repeated, marked carried (not in mode `full`)
+//   another tensor over the same bytes      its digest, or its rows' hashes folded anew
+//   a tensor on a device                    a ticket; the encoding thread fills the value in
+//   anything else                           read
+//
+// Mode `full` asks the first of these alone, and reads. What it knows of the same bytes spares it
+// the digest, if what it read shows that they are the same.
 #include <optional>
 
 #include "device/plugin.h"
@@ -42,6 +53,7 @@ NumberType number_type(const TensorView& view) {
   return known.type;
 }
 
+// A value that is there. One that a device owes has a ticket in its place.
 Value value_in(const Digest& d) {
   Value value{d.value, d.flat, d.pattern.value_or(0), d.pattern.has_value()};
   value.has_digest = d.elements.has_value();

@@ -1,3 +1,10 @@
+// A tensor's bytes in logical order, gathered from wherever they lie, and scattered back into it.
+//
+//   x.t() of float32 [2, 3]     pieces of 4 bytes, six of them
+//   contiguous [2, 3]           one piece of 24 bytes
+//
+// Pieces are as long as trailing dimensions lie together. A name that is there already gets a
+// number behind it: "out/out0~2".
 #include "runtime/watch/capture.h"
 
 #include <cctype>
@@ -53,6 +60,7 @@ void scatter(const std::vector<unsigned char>& bytes, const Elements& elements) 
   });
 }
 
+// False: `why` says what hinders it, and that is told in the file too.
 bool TensorCopies::add(const TensorView& view, SlotKind kind, const std::string& name,
                        std::string& why) {
   Slot unused;
@@ -84,6 +92,7 @@ const char* slot_kind_name(SlotKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+// What a file's name may hold everywhere; anything else is an underscore.
 std::string file_name(std::string_view text) {
   std::string name;
   for (char c : text.substr(0, 120)) {

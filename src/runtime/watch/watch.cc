@@ -36,6 +36,8 @@ const char* phase_name(Phase phase) {
   return kNames[static_cast<size_t>(phase)];
 }
 
+// What was there before it was replaced, as og1: "9f31...:5d02...". It goes into the log's
+// settings.
 std::string held_text(const TensorView& view) {
   if (!view.readable) return "";
   const Fingerprint value = digest(view.elements, view.meta.dtype, 1).value;
@@ -97,6 +99,7 @@ Watch::Watch(const Event& event, std::string_view boundary, std::string_view nod
   });
 }
 
+// A window for ATen operators is opened only near the wanted execution: at most 16 before it.
 void Watch::begin() {
   // A site inside itself ends inside first: the outer one's number is a later one.
   constexpr uint32_t kDepth = 16;
@@ -119,6 +122,7 @@ void Watch::end() {
   if (!ended) recorder().fault("a window for ATen operators stays open");
 }
 
+// Is this the wanted execution, as far as is known by now? See above: an inner call may end first.
 bool Watch::due(size_t transplant) const {
   const WantedTransplant& planned = watch_list().transplants[transplant];
   return !planned.done &&
@@ -168,6 +172,8 @@ bool Watch::replaces(std::string_view kind, const std::string& name, PyObject* o
   return false;
 }
 
+// The tuple of gradients with copies in place of those that are to be replaced, or the very tuple.
+// Others may hold the original, and keep what they have.
 Ref Watch::copied(PyObject* gradients, SlotKind kind) const {
   const std::string stem = kind == SlotKind::in ? "grad" : "out";
   Ref out = Ref::borrow(gradients);
@@ -206,6 +212,7 @@ Ref Watch::read_apart(PyObject* gradients) {
   return given;
 }
 
+// Likewise of results: one that lies in others' memory (shares) is copied before it is replaced.
 Ref Watch::own_result(const OwnWork& work, PyObject* result,
                       const std::function<bool(PyObject*)>& shares) {
   Ref out = Ref::borrow(result);
@@ -240,6 +247,7 @@ Ref Watch::own_result(const OwnWork& work, PyObject* result,
   return tuple;
 }
 
+// Keeps the window's operators if this was the wanted execution.
 void Watch::drilled(const Event& event) {
   for (const Wanted& wanted : drills_) {
     WantedDrill& drilled = watch_list().drills[wanted.index];
@@ -252,6 +260,7 @@ void Watch::drilled(const Event& event) {
   }
 }
 
+// Writes one file with what this execution's selections name of the copies.
 void Watch::committed(const Event& event) {
   drilled(event);
   if (captures_.empty()) return;

@@ -70,6 +70,7 @@ void refuse(WantedTransplant& planned, const std::string& why) {
 
 bool g_watching = false;
 
+// Lines keep their order, in which the log's settings number them; those that are refused too.
 void start_watching(std::string_view captures, std::string_view transplants, const std::string& dir,
                     int32_t rank) {
   WatchList& w = watch_list();
@@ -120,6 +121,8 @@ void start_drilling(std::string_view selections, PyObject* driller) {
   g_watching = g_watching || !w.drills.empty();
 }
 
+// Whether a node's hook is to be called before it runs as well: what it reads is to be replaced, or
+// its inside looked into.
 bool watched_before(std::string_view boundary, std::string_view node) {
   const auto means = [&](const Selection& s) {
     return s.boundary == boundary && (s.kind.empty() || s.kind == "node") &&
@@ -150,6 +153,7 @@ void watch_after_fork() {
   w.failure.clear();
 }
 
+// As the log says it of itself at the end.
 std::map<std::string, std::string> watch_settings() {
   std::map<std::string, std::string> settings;
   WatchList& w = watch_list();
