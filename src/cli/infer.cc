@@ -28,7 +28,7 @@ void add_infer(CLI::App& app, Pipeline& run) {
   command
       ->add_option("--program", opt->programs,
                    "The log in this folder is a run of this program; repeatable [by its command "
-                   "and sources]")
+                   "and folder]")
       ->type_name("NAME=LOG")
       ->allow_extra_args(false);
   command

@@ -54,7 +54,6 @@ class PatternTable : public RowSink {
   // What rows belong to from now on. The caller numbers programs, and the runs of all together.
   void begin(uint32_t program, uint32_t run);
   void add(const ViewRow& row) override;
-  void end() {}  // of a run
 
   // Another table's rows as well; its texts are those of `from`. They are of `program`, where one
   // is given.

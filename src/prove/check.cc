@@ -259,13 +259,12 @@ static Result checked(const Captured& captured, const Grants& grants, bool by_na
     return result;
   }
   result.verdict = Verdict::refuted;
-  const Suspect* chosen = wrong.front();
   // The first wrong element of each output stands for it.
   std::vector<WrongOutput> candidates;
   for (const Suspect* s : wrong)
     candidates.push_back({s->rank, s->output, s->want.front(), s->got.front()});
   const size_t first = earliest(candidates);
-  chosen = wrong[first];
+  const Suspect* chosen = wrong[first];
   for (const Suspect* s : wrong)
     if (s != chosen && s->output != chosen->output &&
         std::find(result.other_outputs.begin(), result.other_outputs.end(), s->output) ==

@@ -87,8 +87,8 @@ constexpr Identity kIdentities[] = {
      "(* x x x x)"},
     {"a factor beside two sums", "Terms::vanishes_by_factors", "c x y", "true",
      "(- (* c x) (* c y))", "(* c (- x y))"},
-    {"a fraction is zero where it is, times its denominators", "Terms::vanishes_written_out",
-     "a b x y", "(and (distinct x 0.0) (distinct y 0.0))", "(* x y (+ (/ a x) (/ b y)))",
+    {"a fraction is zero where it is, times its denominators", "Terms::vanishes_by_sums", "a b x y",
+     "(and (distinct x 0.0) (distinct y 0.0))", "(* x y (+ (/ a x) (/ b y)))",
      "(+ (* a y) (* b x))"},
 };
 

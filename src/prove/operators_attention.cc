@@ -72,7 +72,7 @@ Array scores_of(Terms& t, const Heads& h, const std::optional<Array>& mask, bool
 }
 // Arguments of the kernels: where each of them stands.
 struct KernelPlaces {
-  size_t first, dropout, causal, mask, scale;
+  size_t first, dropout, causal, scale;
 };
 Heads heads_of(const Call& c, const KernelPlaces& at) {
   if (c.number(at.dropout, 0, "dropout_p") != 0)
@@ -90,7 +90,7 @@ constexpr size_t kNamed = 99;  // only by its name
 // The result, and the logarithm of each row's sum of exponentials.
 Results attention(const Call& c) {
   Terms& t = c.terms();
-  const Heads h = heads_of(c, {0, 3, 4, kNamed, kNamed});
+  const Heads h = heads_of(c, {0, 3, 4, kNamed});
   const Array s = scores_of(t, h, c.array_if_given(kNamed, "attn_mask"),
                             c.dtype(kNamed, "attn_mask") == "bool");
   Array o = batched_product(t, softmax_of(t, s, -1), as_batch(h.v));
@@ -107,7 +107,7 @@ Results attention(const Call& c) {
 // p is made of s and l again, as kernels do, which keep l alone.
 Results attention_backward(const Call& c) {
   Terms& t = c.terms();
-  const Heads h = heads_of(c, {1, 6, 7, kNamed, kNamed});
+  const Heads h = heads_of(c, {1, 6, 7, kNamed});
   c.pass_over(4);  // the result: what it is needed for is computed anew
   const Array g = as_batch(c.array(0));
   const Array s = scores_of(t, h, c.array_if_given(kNamed, "attn_mask"),

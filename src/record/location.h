@@ -16,6 +16,8 @@ struct Location {
   std::string function = {};                                    // Site::scope
   std::string block = {};                                       // Site::block
   bool draws = false;  // the preflight saw it take random numbers from a generator
+  // Of a place that is known by its line alone, both columns are 0 and mean nothing.
+  bool has_columns() const { return end_line != 0; }
   bool operator==(const Location&) const = default;
 };
 

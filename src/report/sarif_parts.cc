@@ -27,7 +27,7 @@ Json sarif_location(const Location& at, const std::string& message) {
     artifact = {{"uri", "file://" + uri(at.file.empty() ? at.path : at.file)}};
   }
   Json region = {{"startLine", at.line}};
-  if (at.column) region["startColumn"] = at.column;
+  if (at.has_columns()) region["startColumn"] = at.column + 1;  // SARIF counts from 1
   Json json;
   json["physicalLocation"] = {{"artifactLocation", std::move(artifact)},
                               {"region", std::move(region)}};

@@ -18,7 +18,7 @@ Json violation_place(const Location& at) {
                {"path", at.path},
                {"line", at.line},
                {"text", at.text}};
-  if (at.column) json["column"] = at.column;
+  if (at.has_columns()) json["column"] = at.column;
   if (!at.function.empty()) json["function"] = at.function;
   return json;
 }

@@ -18,8 +18,6 @@
 
 namespace opguard {
 
-enum class OnViolation : uint8_t { report, warn, stop };
-
 class FollowedRun {
  public:
   // `rules` outlive it. stop_file: what OPGUARD_CHECK_STOP names; "" where nothing is stopped.

@@ -96,7 +96,6 @@ void read_log_into(const LogOfProgram& from, uint32_t number, ReadLog& into) {
   into.table = std::make_unique<PatternTable>(views());
   into.table->begin(0, number);
   read_views(*run, into.texts, *into.table);
-  into.table->end();
   if (into.table->rows() == 0) into.failure = from.folder + ": no step of training is in it";
 }
 

@@ -339,11 +339,17 @@ llvm::Error CheckRunner::run_diff(const Check& check, const std::string& base, C
         json, std::string("--sarif"), sarif})
     words.push_back(word);
   if (check.tier == Tier::tolerance) words.push_back("--tolerance");
-  if (check.deterministic) words.push_back("--deterministic");
-  for (const std::string& package : check.packages) {
-    words.push_back("--with");
-    words.push_back(package);
+  const auto each = [&words](const char* option, const std::vector<std::string>& values) {
+    for (const std::string& value : values) words.insert(words.end(), {option, value});
+  };
+  if (check.deterministic) {
+    words.push_back("--deterministic");
+    each("--seed", {std::to_string(check.seed)});
   }
+  each("--with", check.packages);
+  each("--exclude", options_.sources.exclude);
+  each("--extend-exclude", options_.sources.extend_exclude);
+  each("--include", options_.sources.include);
   for (const char* scratch : {"/scratch_a", "/scratch_b"})
     if (auto failed = renew_scratch(folder + scratch, "")) return failed;
   say_step("diff of " + check.name + ": " + second);

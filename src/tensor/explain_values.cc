@@ -51,7 +51,6 @@ std::string value_text(double value) {
 // What holds of every number that differs.
 struct Signs {
   bool zeros = true, payloads = true, nan_a = true, nan_b = true, flips = true;
-  uint64_t flipped = 0;  // where any number with that magnitude could show it
   bool all_flipped = true;
 };
 
@@ -78,7 +77,6 @@ Signs signs_of(const Tensor& a, const Tensor& b) {
       const bool flip = format ? sign != 0 && (bits_a[i] ^ bits_b[i]) == sign && !nan_x
                                : dtype.kind == Dtype::integer && x[i] == -y[i];
       s.flips &= flip;
-      ++s.flipped;
     }
     // Until none of them can hold any more.
     return s.zeros || s.payloads || s.nan_a || s.nan_b || s.flips;

@@ -152,6 +152,7 @@ import torch
 import torch.distributed as dist
 
 world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+assert os.environ.get("OPGUARD_DETERMINISTIC", "7") == "7"  # the check's seed
 if world > 1:
     dist.init_process_group("gloo")
 torch.manual_seed(0)
@@ -174,7 +175,7 @@ if world > 1:
 def test_ranks_are_compared_within_rounding(certify, repo, right):
     (repo / "train.py").write_text(RANKS if right else RANKS.replace("p.grad /= world", "pass"))
     (repo / "opguard.toml").write_text('[certify]\ncommand = "python train.py"\n[certify.ranks]\n'
-                                       'many = "torchrun --nproc-per-node 2 train.py"\n')
+                                       'many = "torchrun --nproc-per-node 2 train.py"\ndeterministic = true\nseed = 7\n')
     done, checks = certify()
     assert done.returncode == (0 if right else 1), done.stdout + done.stderr
     assert checks["ranks"]["tier"] == "tolerance"

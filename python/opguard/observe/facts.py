@@ -1,4 +1,4 @@
-"""What was seen in this process, as one JSON file `facts-<pid>.json` that src/session/determinism reads.
+"""What was seen in this process, as one JSON file `facts-<pid>.json` that src/determinism reads.
 
     facts.add("draws", {"source": "numpy", "call": "rand", "place": ...})     the same again only counts
 

@@ -39,7 +39,7 @@ def install(data):
 
     base = dataloader._BaseDataLoaderIter
     _wrap_next(base)
-    _after_init(data.distributed.DistributedSampler, lambda sampler: _note_sampler(sampler))
+    _after_init(data.distributed.DistributedSampler, _note_sampler)
     facts.put("worker_seeds_numpy", _worker_seeds_numpy())
     _watch_fetch()
 

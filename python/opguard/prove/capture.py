@@ -68,9 +68,6 @@ class Plan:
         except ValueError as error:
             raise Problem("cannot be read: %s" % error) from None
 
-    def mentions(self, name):
-        return any(name in (getattr(node, "id", None), getattr(node, "attr", None), getattr(node, "name", None)) for node in ast.walk(self.tree))
-
     def load(self):
         """Imports it as a script of its folder would be: the folder first on sys.path, its own name, no bytecode. It
         may end in SystemExit, which is a problem of the plan's as any other error is."""

@@ -27,15 +27,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CLOSE = {"float64": 1e-6, "float32": 1e-3}  # relative to the larger of both predicted magnitudes
 
 
-def flat_place(shape, index):
-    """1 of a [2, 4] -> [0, 1]"""
-    found = []
-    for size in reversed(shape):
-        index, at = divmod(index, size)
-        found.append(at)
-    return found[::-1]
-
-
 def line_of(file, number):
     try:
         with open(file, encoding="utf-8") as lines:

@@ -4,8 +4,7 @@
 //   "only run a has relu"                 cannot stand: b may have had it
 //   linear differs in both                stands: both logs hold it
 //
-// A verdict that rests on something being absent cannot stand where records may be missing. So this
-// is asked last, whoever said it (conclude.cc). Counterexample: a data loader's worker may be
+// It is asked last, whoever said it (conclude.cc). Counterexample: a data loader's worker may be
 // killed at any time. Its log ends early, and counts only if it can hold model values.
 #pragma once
 
@@ -16,8 +15,7 @@ namespace opguard {
 // A verdict that rests on something being absent cannot stand where records may be missing. A
 // verdict "identical" becomes inconclusive. So does "diverged", unless its pivot is a pair of
 // events that were both recorded and differ. Where one run only goes on longer than the other,
-// whose log was cut short, no pivot stands at all. Of logs that only end early those count that can
-// hold model values: a data loader's worker may be killed at any time.
+// whose log was cut short, no pivot stands at all.
 Verdict limit_by_holes(Verdict verdict, const Run& a, const Run& b, const Alignment& alignment);
 
 // Whether it rests on what the runs computed last, before an early end (judge()): inconclusive,

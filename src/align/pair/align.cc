@@ -11,8 +11,8 @@
 // Threads are sequences of their own where both runs have as many. Where they have not, all threads
 // but the first are one: how they interleave is chance.
 //
-// The cost: one comparison an event where runs are equal, 3.1 s of CPU for 10 million records a
-// side. A piece is bounded, so that its slots are decoded once (record/slot_table.h).
+// The cost: one comparison an event where runs are equal (bench/align_scale.py). A piece is
+// bounded, so that its slots are decoded once (record/slot_table.h).
 #include <algorithm>
 #include <map>
 #include <string>

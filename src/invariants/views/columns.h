@@ -151,18 +151,7 @@ enum : uint8_t {
 // ProcessViews::random_row(): once as it is called, and again behind the step where `frozen`
 // matters.
 namespace random {
-enum : uint8_t {
-  function,
-  on,
-  p_same,
-  draws_same,
-  module_training,
-  root_training,
-  grad,
-  again,
-  frozen,
-  columns
-};
+enum : uint8_t { function, on, p_same, draws_same, module_training, grad, again, frozen, columns };
 }
 // ProcessViews::backward_rows(), when it is known where the gradients went.
 namespace backward {

@@ -36,9 +36,7 @@ void LoaderPasses::loader(const Fields& fields) {
   state.place = fields.text(field::loader_place);
   state.shuffled = fields.yes(field::loader_shuffled).value_or(false);
   state.distributed = fields.yes(field::loader_distributed).value_or(false);
-  state.drop_last = fields.yes(field::loader_drop_last).value_or(false);
   state.workers = fields.integer(field::loader_workers).value_or(0) > 0;
-  state.length = fields.integer(field::loader_length).value_or(-1);
   state.batches = fields.integer(field::loader_batches).value_or(-1);
   state.batch_size = fields.integer(field::loader_batch_size).value_or(-1);
 }

@@ -40,9 +40,9 @@ class LoaderPasses {
  private:
   struct State {
     std::string type, sampler, place;
-    bool shuffled = false, distributed = false, workers = false, drop_last = false;
+    bool shuffled = false, distributed = false, workers = false;
     // -1: the loader does not say. `batches`: as many as a pass should give.
-    int64_t length = -1, batches = -1, batch_size = -1;
+    int64_t batches = -1, batch_size = -1;
     int64_t pass = -1, passes_ended = 0, last_taken = -1;
     std::vector<uint64_t> samples, before;  // in order
     std::unordered_set<uint64_t> distinct;  // of samples

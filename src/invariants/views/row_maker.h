@@ -54,7 +54,6 @@ class RowMaker {
     if (!text.empty()) cells_[column] = context_.texts.number(text);
   }
   void set(size_t column, const char* text) { set(column, std::string_view(text)); }
-  void set_number(size_t column, uint32_t text) { cells_[column] = text; }
 
   // To the sink, whole, once. What a row names must live until then: texts of `fields`, or a string
   // of the caller's.

@@ -132,7 +132,6 @@ constexpr std::array kRandomColumns = {asked("function"),
                                        concluded("p_same", "argument"),
                                        concluded("draws_same", "output"),
                                        known("module_training"),
-                                       known("root_training"),
                                        known("grad"),
                                        known("again"),
                                        known("frozen")};

@@ -109,16 +109,22 @@ void Recorder::enter_window() {
 // Not from in here: the program's own work and ours are on the stack.
 void Recorder::call_later(PyObject*& callback, const char* failure) {
   if (callback == nullptr) return;
-  static const char* g_failure = "";
-  g_failure = failure;
+  struct Later {
+    PyObject* callback;
+    const char* failure;
+  };
+  auto later = std::make_unique<Later>(callback, failure);
   if (Py_AddPendingCall(
-          [](void* callback) {
-            Ref called(PyObject_CallNoArgs(static_cast<PyObject*>(callback)));
-            if (!called) recorder().fault(g_failure);
+          [](void* given) {
+            std::unique_ptr<Later> later(static_cast<Later*>(given));
+            Ref called(PyObject_CallNoArgs(later->callback));
+            if (!called) recorder().fault(later->failure);
             return 0;
           },
-          callback) == 0)
-    callback = nullptr;
+          later.get()) != 0)
+    return;  // asked again at the next step
+  later.release();
+  callback = nullptr;
 }
 
 void Recorder::hold_steps(uint32_t steps, PyObject* watchers) {
@@ -157,6 +163,7 @@ void Recorder::write_ring(const std::string& folder, std::string_view why, bool 
     if (!whole) writer_->abandon();
   }
   ring_.clear();
+  if (whole) delete writer_;  // one that was abandoned may still have its thread
   writer_ = new LogWriter(writer_limits_);
   writer_->complete_with(&tickets());
   forget_log();
