@@ -14,7 +14,8 @@ import sys
 from opguard.compiled import unprobed
 from opguard.load import startup
 
-_AUGMENTED = "add sub mul matmul truediv floordiv mod pow lshift rshift and or xor".split()
+# The operators `x op= y`, by their names in Python: __iadd__ and so on.
+AUGMENTED = "add sub mul matmul truediv floordiv mod pow lshift rshift and or xor".split()
 # For tests/gpu: the handlers are tried whatever torch it is.
 ANY_TORCH = False
 # Functions of _rt called as f(id, operand) that make a probe of the operand -> the flag of their events.
@@ -44,7 +45,7 @@ def _in_place(function, of):
     return lambda self, other: function(of(self), other)
 
 
-for _name in _AUGMENTED:
+for _name in AUGMENTED:
     setattr(Name, "i" + _name, _in_place(getattr(operator, "i" + _name), lambda self: self.real))
 
 

@@ -134,8 +134,9 @@ def _shown(value):
     return str(value)[:80]
 
 
+# By the generators themselves: what wraps random.getstate takes note of what the program asks for.
 _STATE = {
-    "python": lambda: sys.modules["random"].getstate.__wrapped__(),
+    "python": lambda: sys.modules["random"]._inst.getstate(),
     "numpy": lambda: sys.modules["numpy.random.mtrand"]._rand.get_state(),
     "torch": lambda: sys.modules["torch"].default_generator.get_state(),
 }
@@ -151,9 +152,9 @@ def digest(state):
 
 
 def took(state):
-    """The program asked for this state. It is held, so that its id stays its own; all are forgotten beyond _STATES."""
+    """The program asked for this state. It is held, so that its id stays its own; beyond _STATES the oldest is forgotten."""
     if len(_got) > _STATES:
-        _got.clear()
+        del _got[next(iter(_got))]
     _got[id(state)] = state
 
 

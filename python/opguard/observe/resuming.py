@@ -120,7 +120,7 @@ def _resumed():
     found = {}
     random, numpy, torch = sys.modules.get("random"), sys.modules.get("numpy.random.mtrand"), sys.modules.get("torch")
     if random is not None:
-        found["python"] = drawing.digest(random.getstate())
+        found["python"] = drawing.digest(random._inst.getstate())
     if numpy is not None:
         found["numpy"] = drawing.digest(numpy._rand.get_state())
     found["torch"] = drawing.digest(torch.default_generator.get_state())
@@ -235,7 +235,7 @@ def gather():
             sys.modules.get("numpy.random.mtrand"),
             sys.modules.get("torch"),
         )
-        now = {"python": random.getstate(), "torch": torch.default_generator.get_state()}
+        now = {"python": random._inst.getstate(), "torch": torch.default_generator.get_state()}
         if numpy is not None:
             now["numpy"] = numpy._rand.get_state()
         facts.put(

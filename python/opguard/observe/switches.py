@@ -26,12 +26,12 @@ _VARIABLES = (
     "CUDA_DEVICE_MAX_CONNECTIONS", "FLASH_ATTENTION_DETERMINISTIC",
 )  # fmt: skip
 _PREFIXES = ("NCCL_", "TORCHINDUCTOR_", "TRITON_CACHE", "NVTE_ALLOW", "TORCH_NCCL_")
-# (below torch, function, the switch it sets)
+# function of torch -> the switch it sets
 _SETTERS = (
-    ("", "use_deterministic_algorithms", "deterministic_algorithms"),
-    ("", "set_deterministic_debug_mode", "deterministic_algorithms"),
-    ("", "set_float32_matmul_precision", "float32_matmul_precision"), ("", "set_num_threads", "num_threads"),
-    ("", "set_default_dtype", "default_dtype"), ("", "set_flush_denormal", "flush_denormal"),
+    ("use_deterministic_algorithms", "deterministic_algorithms"),
+    ("set_deterministic_debug_mode", "deterministic_algorithms"),
+    ("set_float32_matmul_precision", "float32_matmul_precision"), ("set_num_threads", "num_threads"),
+    ("set_default_dtype", "default_dtype"), ("set_flush_denormal", "flush_denormal"),
 )  # fmt: skip
 
 _last = {}  # switch -> value as it was last read
@@ -101,7 +101,7 @@ def install(torch):
     _last.update(_read(torch))
     _first.update(_last)
     facts.put("switches", {name: {"first": value, "by": by.get(name, "")} for name, value in _last.items()})
-    for below, function, switch in _SETTERS:
+    for function, switch in _SETTERS:
         _wrap(torch, function, switch)
     _wrap_flags(torch)
     _wrap_attributes(type(torch.backends.cuda.matmul), "matmul.")
