@@ -15,9 +15,10 @@ CHEAP = 3.0  # seconds of processor time, of the test and of the programs it wai
 COSTS = Path(__file__).with_name("costs.tsv")
 
 
-def read_costs(path=COSTS):
+def read_costs(path=None):
     """{test id without its folder: seconds}, of the tests above CHEAP. A bad line is an error that names it."""
     costs = {}
+    path = path or COSTS
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if line.startswith("#"):
             continue
@@ -85,8 +86,11 @@ def note(config, item, seconds):
 
 
 def main():
-    """sizes.py FILE: costs.tsv from what `pytest --costs FILE` measured; of a test measured twice the last."""
-    measured = {}
+    """sizes.py FILE [--keep]: costs.tsv from what `pytest --costs FILE` measured; of a test measured twice the last.
+
+    --keep: what was not measured keeps its row, as where --size commit left it out.
+    """
+    measured = read_costs() if sys.argv[2:] == ["--keep"] else {}
     for line in Path(sys.argv[1]).read_text().splitlines():
         seconds, _, name = line.partition("\t")
         measured[name] = float(seconds)

@@ -28,3 +28,14 @@ def test_a_bad_line_is_named(tmp_path):
     (tmp_path / "costs.tsv").write_text("# seconds, test\n7.5\ta.py::f\n7.5 a.py::g\n")
     with pytest.raises(ValueError, match=r"costs.tsv:3: expected SECONDS<tab>TEST"):
         read_costs(tmp_path / "costs.tsv")
+
+
+def test_what_was_not_measured_keeps_its_cost_where_asked(tmp_path, monkeypatch):
+    kept, measured = tmp_path / "costs.tsv", tmp_path / "measured"
+    measured.write_text("9.0\tt.py::now\n0.5\tt.py::cheaper\n2.0\tt.py::now_too\n4.5\tt.py::now_too\n")
+    monkeypatch.setattr(sizes, "COSTS", kept)
+    for words, others in ([], {}), (["--keep"], {"t.py::left_out": 7.5}):
+        kept.write_text("7.5\tt.py::left_out\n8.0\tt.py::cheaper\n")
+        monkeypatch.setattr("sys.argv", ["sizes.py", str(measured), *words])
+        sizes.main()
+        assert read_costs(kept) == {"t.py::now": 9.0, "t.py::now_too": 4.5, **others}

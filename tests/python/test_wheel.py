@@ -1,5 +1,6 @@
 """The wheel: one build puts the commands on PATH and serves every Python; it links no libtorch."""
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -41,6 +42,15 @@ def installed(wheel, tmp_path_factory):
     done = run(path / "bin" / "python", "-m", "pip", "install", "--no-deps", "--no-index", wheel)
     assert done.returncode == 0, done.stderr
     return path
+
+
+def test_it_is_compiled_in_the_builds_units():
+    """Other units would be compiled anew: minutes, where the compiler cache finds these in seconds."""
+    tomllib = pytest.importorskip("tomllib")
+    preset = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"][0]["cacheVariables"]
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["cmake"]["define"]
+    units = [name for name in preset if name.startswith("CMAKE_UNITY")]
+    assert len(units) == 2 and {name: wheel.get(name) for name in units} == {name: preset[name] for name in units}
 
 
 def test_the_wheel_is_abi3_and_complete(wheel):
