@@ -2,7 +2,7 @@
 
 Most of the suite's time is `import torch` in programs that tests start: 1.5 s of processor time each, 3 s with an
 optimizer. So most tests take milliseconds, and a few hundred take ten seconds each.
-`--size commit` runs every cheap test (3 s at most), and of each file the dear ones that fit in its budget.
+`--size commit` runs every cheap test (1 s at most), and of each file the dear ones that fit in its budget.
 Example: of test_modes.py's 60 optimizers the first runs with each commit, and all of them with `make test-all`.
 A test that costs.tsv does not know (a new one) always runs. `--costs FILE` measures; docs: CONTRIBUTING.md.
 """
@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-CHEAP = 3.0  # seconds of processor time, of the test and of the programs it waited for
+CHEAP = 1.0  # seconds of processor time, of the test and of the programs it waited for
 COSTS = Path(__file__).with_name("costs.tsv")
 
 
