@@ -216,3 +216,10 @@ def single(found, what):
 def compile_cost(found):
     dearest = found["dearest"][0]
     return f"{found['cpu_s']:.0f} s in {sum(room['units'] for room in found['rooms'].values())} commands; the dearest of them {dearest['cpu_s']:.0f} s, {dearest['peak_mb']} MB"
+
+
+def first_demo(found, what):
+    """The slowest of the rounds."""
+    each = {"whole": [r["seconds"] for r in found["rounds"]], "demo": [r["parts"]["demo"] for r in found["rounds"]],
+            "again": [r["again_seconds"] for r in found["rounds"]]}
+    return f"{max(each[what]):.3g} s" + (f" ({len(each[what])} rounds)" if len(each[what]) > 1 else "")
