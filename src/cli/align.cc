@@ -18,12 +18,12 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "cli/part_options.h"
 #include "cli/report_options.h"
 #include "cli/tolerance_options.h"
 #include "session/align_logs.h"
 #include "session/align_on.h"
 #include "session/align_part.h"
-#include "session/remote_logs.h"
 #include "support/url.h"
 
 namespace opguard {
@@ -45,50 +45,15 @@ void add_align(CLI::App& app, Pipeline& run) {
                                          "left there")
                             ->type_name("DIR");
   single->excludes(a)->excludes(b);
-  CLI::Option* part =
-      command
-          ->add_option("--part", parts->part,
-                       "Compare part I of N of the ranks alone, and write what they tell to -o "
-                       "(opguard help parts)")
-          ->type_name("I/N");
-  CLI::Option* merge =
-      command
-          ->add_option("--merge", parts->merge, "One verdict of these parts, in place of two logs")
-          ->type_name("PART")
-          ->excludes(a)
-          ->excludes(b)
-          ->excludes(single);
-  CLI::Option* on =
-      command
-          ->add_option("--on", parts->on,
-                       "Have the ranks compared by workers, and merge their parts: threads, ray, "
-                       "or ray://ADDRESS (opguard help parts)")
-          ->type_name("WHERE")
-          ->excludes(part)
-          ->excludes(merge)
-          ->excludes(single)
-          ->check([](const std::string& where) {
-            return where == "threads" || where == "ray" || where.starts_with("ray://")
-                       ? ""
-                       : "neither threads, ray nor ray://ADDRESS: " + where;
-          });
-  command->add_option("--parts", parts->parts, "Into how many parts [two a worker]")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->needs(on);
-  CLI::Option* python =
-      command
-          ->add_option("--python", opt->report.python,
-                       "Interpreter that has Ray, of --on, or that reaches object storage: with "
-                       "pyarrow [python3]")
-          ->type_name("PYTHON");
-  command
-      ->add_option("--pages", parts->pages,
-                   "With --part or --on: a page of each rank that differs, in this folder; with "
-                   "--merge: the map of --html links them")
-      ->type_name("DIR");
-  command->add_option("-o,--output", parts->out, "The file for a part, or for merged ones")
-      ->type_name("FILE");
+  CLI::Option* merge = add_part_options(*command, *parts, a, b, single);
+  add_helper_python(*command, opt->report.python,
+                    "Interpreter that has Ray, of --on, or that reaches object storage: with "
+                    "pyarrow [python3]",
+                    "--on and of logs in object storage", [opt, parts] {
+                      const std::vector<std::string>& noise = opt->tolerance.noise;
+                      return !parts->on.empty() || is_url(opt->single) || is_url(opt->dir_a) ||
+                             is_url(opt->dir_b) || std::any_of(noise.begin(), noise.end(), is_url);
+                    });
   add_examine_options(*command, opt->examine, 0);
   add_tolerance_options(*command, opt->tolerance);
   command
@@ -102,7 +67,7 @@ void add_align(CLI::App& app, Pipeline& run) {
   add_rule_options(*command, opt->report);
   add_read_option(*command, opt->report);
   add_heuristic_option(*command, opt->report);
-  command->callback([opt, parts, merge, python, command, &run] {
+  command->callback([opt, parts, merge, command, &run] {
     run = [opt, parts, merge] {
       parts->dir_a = opt->dir_a, parts->dir_b = opt->dir_b;
       parts->report = opt->report;
@@ -110,14 +75,6 @@ void add_align(CLI::App& app, Pipeline& run) {
       if (!parts->on.empty()) return align_on(*parts);
       return parts->part.empty() ? align_logs(*opt) : align_part(*parts);
     };
-    const std::vector<std::string>& noise = opt->tolerance.noise;
-    // --python is of helpers alone: without one it would be ignored, so it is refused.
-    const bool remote = is_url(opt->single) || is_url(opt->dir_a) || is_url(opt->dir_b) ||
-                        std::any_of(noise.begin(), noise.end(), is_url);
-    if (python->count() > 0 && parts->on.empty() && !remote)
-      throw CLI::ValidationError("--python",
-                                 "nothing needs it: it is of --on and of logs in "
-                                 "object storage");
     if (!opt->single.empty() || merge->count() > 0) return;
     if (opt->dir_a.empty()) throw CLI::RequiredError("DIR_A");
     if (opt->dir_b.empty()) throw CLI::RequiredError("DIR_B");

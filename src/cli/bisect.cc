@@ -100,6 +100,7 @@ void add_bisect(CLI::App& app, Pipeline& run) {
       ->add_option("--prove-runs", opt->prove_runs,
                    "Prove the operator of the first bad one by at most so many further runs")
       ->type_name("N")
+      ->check(CLI::Range(0, 64))
       ->capture_default_str();
   command->add_flag("!--no-name", opt->name,
                     "Do not run the first bad one against the one before it, to name the operator");

@@ -40,20 +40,15 @@ void add_digest(CLI::App& app, Pipeline& run) {
         return is_number ? "" : "not a step: " + text;
       })
       ->excludes(other);
-  CLI::Option* python =
-      command
-          ->add_option("--python", options->python,
-                       "Interpreter that reaches object storage: with pyarrow [python3]")
-          ->type_name("PYTHON");
+  add_helper_python(*command, options->python,
+                    "Interpreter that reaches object storage: with pyarrow [python3]",
+                    "logs in object storage",
+                    [options] { return is_url(options->dir_a) || is_url(options->dir_b); });
   command->add_option("--json", options->json, "Write the digests as JSON")->type_name("FILE");
   command->footer(
       "Exits with 0; of two runs with 1 where they differ. 2: a log has no digests or has lost "
       "records, or of two runs one is not closed. One run may still be going on.");
-  command->callback([options, python, &run] {
-    if (python->count() > 0 && !is_url(options->dir_a) && !is_url(options->dir_b))
-      throw CLI::ValidationError("--python", "nothing needs it: it is of logs in object storage");
-    run = [options] { return digest_logs(*options); };
-  });
+  command->callback([options, &run] { run = [options] { return digest_logs(*options); }; });
 }
 
 }  // namespace opguard

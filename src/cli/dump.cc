@@ -102,17 +102,14 @@ void add_dump(CLI::App& app, Pipeline& run) {
                    "Print as text, as JSON (an object a line) or as CSV")
       ->check(CLI::IsMember({"text", "json", "csv"}))
       ->type_name("FORMAT");
-  CLI::Option* python =
-      command
-          ->add_option("--python", options->python,
-                       "Interpreter that reaches object storage: with pyarrow [python3]")
-          ->type_name("PYTHON");
+  add_helper_python(*command, options->python,
+                    "Interpreter that reaches object storage: with pyarrow [python3]",
+                    "logs in object storage",
+                    [options] { return is_url(options->path) || is_url(options->other); });
   command->add_flag("--events", options->events,
                     "With json and csv: a line an event, not a record");
   command->footer("Exits with 0; of a damaged log with 2, and with 1 where --salvage has read on.");
-  command->callback([options, python, &run] {
-    if (python->count() > 0 && !is_url(options->path) && !is_url(options->other))
-      throw CLI::ValidationError("--python", "nothing needs it: it is of logs in object storage");
+  command->callback([options, &run] {
     if (options->events && options->format == "text")
       throw CLI::ValidationError("--events",
                                  "needs --format json or csv: text shows events and their records");

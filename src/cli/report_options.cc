@@ -152,6 +152,16 @@ void add_rule_options(CLI::App& command, ReportOptions& options) {
       ->group("Report");
 }
 
+// CLI11 reads options in the order of the command line, so the question waits for the end of them.
+void add_helper_python(CLI::App& command, std::string& python, const char* help, const char* of,
+                       std::function<bool()> wanted) {
+  CLI::Option* option = command.add_option("--python", python, help)->type_name("PYTHON");
+  command.parse_complete_callback([option, of, wanted = std::move(wanted)] {
+    if (option->count() > 0 && !wanted())
+      throw CLI::ValidationError("--python", std::string("nothing needs it: it is of ") + of);
+  });
+}
+
 void add_examine_options(CLI::App& command, ExamineOptions& options, uint32_t runs) {
   options.prove_runs = runs;
   command

@@ -10,6 +10,9 @@
 // recorded: each command has its own.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "CLI/CLI.hpp"
 #include "session/examine.h"
 #include "session/leave_out.h"
@@ -30,6 +33,12 @@ void add_source_options(CLI::App& command, SourceChoice& choice);
 
 // --quiet, --verbose.
 void add_talk_options(CLI::App& command);
+
+// --python: the interpreter that reaches object storage. Refused where `wanted` says, once all
+// options are read, that nothing needs it; `of` is what would, as "--on and logs in object
+// storage".
+void add_helper_python(CLI::App& command, std::string& python, const char* help, const char* of,
+                       std::function<bool()> wanted);
 
 // --read: how much of two logs.
 void add_read_option(CLI::App& command, ReportOptions& options);

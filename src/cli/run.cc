@@ -16,8 +16,8 @@
 #include "cli/command.h"
 #include "cli/help_text.h"
 #include "cli/report_options.h"
+#include "cli/run_options.h"
 #include "session/record_program.h"
-#include "session/remote_logs.h"
 #include "support/url.h"
 
 namespace opguard {
@@ -60,98 +60,13 @@ void add_run(CLI::App& app, Pipeline& run) {
       ->add_option("--jitter", opt->jitter,
                    "In mode sketch: move each result by up to the unit roundoff of its type")
       ->type_name("SEED");
-  command
-      ->add_option("--steps", opt->steps,
-                   "Record steps M to N only, counted from 0 (opguard help longjobs)")
-      ->type_name("M..N");
-  command->add_option("--from-step", opt->from_step, "Record from step N on")->type_name("N");
-  command->add_option("--every", opt->every, "Of these, record every K-th step only")
-      ->type_name("K")
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--first-step", opt->first_step,
-                   "The program resumes: its first step is step N of the job [0]")
-      ->type_name("N");
-  // A ring writes its own folders when a watcher says so: --keep and --upload are of logs that are
-  // written as they grow.
-  CLI::Option* ring = command
-                          ->add_option("--ring", opt->ring,
-                                       "Keep the last K steps in memory, and write them when a "
-                                       "watcher says so (opguard help longjobs)")
-                          ->type_name("K")
-                          ->check(CLI::PositiveNumber);
-  command->add_option("--on", opt->ring_on, "Watchers: nan, spike, signal=USR1 [nan,spike]")
-      ->type_name("NAMES")
-      ->needs(ring);
-  command
-      ->add_option("--keep", opt->keep,
-                   "Keep the end of each log alone: so large, as 20GB, or so long, as 6h, or both, "
-                   "as 20GB,6h (opguard help longjobs)")
-      ->type_name("LIMITS")
-      ->excludes(ring);
-  CLI::Option* upload =
-      command
-          ->add_option("--upload", opt->upload,
-                       "Move the logs there while the program runs: s3://, gs://, hdfs:// (opguard "
-                       "help objectstorage)")
-          ->type_name("URL")
-          ->excludes(ring)
-          ->excludes("--keep")
-          ->check([](const std::string& url) {
-            return is_url(url) ? std::string() : "not a URL, as s3://bucket/run is: " + url;
-          });
-  command
-      ->add_option("--spool", opt->spool,
-                   "So much of each log waits for --upload at most; what comes then is lost, and "
-                   "counted [4GB]")
-      ->type_name("SIZE")
-      ->needs(upload);
-  CLI::Option* python =
-      command
-          ->add_option("--python", opt->report.python,
-                       "Interpreter that reaches object storage, of --upload and --against: with "
-                       "pyarrow [python3]")
-          ->type_name("PYTHON");
-  command->add_flag("--observe", opt->observe,
-                    "Record what training does too: module calls, optimizers' steps, batches "
-                    "(opguard help invariants)");
-  CLI::Option* check =
-      command
-          ->add_option("--check", opt->check,
-                       "Look at these invariants while the program runs: a file of opguard infer, "
-                       "or builtin; repeatable (opguard help invariants)")
-          ->type_name("FILE")
-          ->allow_extra_args(false);
-  command
-      ->add_option("--on-violation", opt->on_violation,
-                   "Where a rule is broken: report it and exit with 1, only warn, or stop the "
-                   "program at the end of the step [report]")
-      ->type_name("WHAT")
-      ->check(CLI::IsMember({"report", "warn", "stop"}))
-      ->needs(check);
-  command
-      ->add_option("--violation-command", opt->violation_command,
-                   "Where a rule is broken, run this shell command; the finding as JSON is its "
-                   "standard input (opguard help invariants)")
-      ->type_name("COMMAND")
-      ->needs(check);
-  CLI::Option* against =
-      command
-          ->add_option("--against", opt->against,
-                       "Compare each step with the logs of an earlier run as it ends, and tell "
-                       "what differs (opguard help steps); or s3://, gs://, hdfs://")
-          ->type_name("DIR")
-          ->check(folder_or_url_fault);
-  command
-      ->add_option("--on-parting", opt->on_parting,
-                   "Where the runs part: stop the program at the end of the step, or report it "
-                   "and go on [stop]")
-      ->type_name("WHAT")
-      ->check(CLI::IsMember({"stop", "report"}))
-      ->needs(against);
-  command->add_option("--json", opt->json, "Write what --check finds to this file as JSON")
-      ->type_name("FILE")
-      ->needs(check);
+  add_window_options(*command, *opt);
+  add_helper_python(*command, opt->report.python,
+                    "Interpreter that reaches object storage, of --upload and --against: with "
+                    "pyarrow [python3]",
+                    "logs in object storage",
+                    [opt] { return !opt->upload.empty() || is_url(opt->against); });
+  add_watching_options(*command, *opt);
   // One value each, or the first would take all that follow.
   command
       ->add_option("--capture", opt->captures,
@@ -170,9 +85,7 @@ void add_run(CLI::App& app, Pipeline& run) {
   command->footer(
       "After --: the program, as you start it.\n"
       "Exits with the program's exit code; 2 if it could not be started or a transplant not done.");
-  command->callback([opt, command, mode, python, &run] {
-    if (python->count() > 0 && opt->upload.empty() && !is_url(opt->against))
-      throw CLI::ValidationError("--python", "nothing needs it: it is of logs in object storage");
+  command->callback([opt, command, mode, &run] {
     opt->command = program_words(*command);
     // A mode that is given counts; without one that of the earlier run does, since its records are
     // what this run is compared with.

@@ -98,6 +98,7 @@ void add_against(CLI::App& app, Pipeline& run) {
       ->add_option("--prove-runs", opt->prove_runs,
                    "Prove the cause by at most so many runs with the kept text, 0: none")
       ->type_name("N")
+      ->check(CLI::Range(0, 64))
       ->capture_default_str();
   command->add_option("--work", opt->work, "Keep logs, plans and outputs in this new folder")
       ->type_name("DIR");
