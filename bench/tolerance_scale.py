@@ -93,7 +93,7 @@ def main():
         marks.put(o.table, o.mark, table(json.loads(o.json.read_text())))
         return 0
     o.cores = os.sched_getaffinity(0)
-    subprocess.run(["ninja", "-C", o.build, "opguard", "parallel_log"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", o.build, "parallel_log"], check=True, stdout=subprocess.DEVNULL)
     rows = []
     for layout in o.layouts.split(","):
         with tempfile.TemporaryDirectory(dir=o.work) as work:

@@ -50,6 +50,9 @@ if command -v dpkg >/dev/null; then
   packages="llvm-19-dev libzstd-dev zlib1g-dev libgit2-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libprotozero-dev"
   if [ $want = all ]; then
     need_command ccache ccache
+    # The shells that read what `opguard completion` prints.
+    need_command zsh zsh
+    need_command fish fish
     packages="$packages libgtest-dev libgmock-dev"
   fi
   # clang compiles the CUDA kernels; no toolkit is needed.
@@ -80,7 +83,7 @@ fi
 # ---- .venv. Its packages come in while the C++ is compiled.
 [ -x .venv/bin/python ] || { say "making .venv with $python"; run "venv" "$python" -m venv .venv; }
 requirements="$torch numpy"
-[ $want = tool ] || requirements="$requirements pandas pyarrow perfetto jsonschema pytest pytest-xdist scikit-build-core>=0.11 uv safetensors polars duckdb moto[s3,server] fsspec ray transformers accelerate triton"
+[ $want = tool ] || requirements="$requirements pandas pyarrow perfetto jsonschema pytest pytest-xdist scikit-build-core>=0.11 uv safetensors polars duckdb ruff isort moto[s3,server] fsspec ray transformers accelerate triton"
 cmake=cmake
 if ! cmake --version | awk 'NR==1 { split($3, v, "."); exit !(v[1] > 3 || v[1] == 3 && v[2] >= 25) }'; then
   say "cmake here is older than 3.25: taking a newer one into .venv"
@@ -128,4 +131,6 @@ if [ -n "$pip_job" ]; then
   pip_job=
   printf '%s\n' "$requirements" >.venv/.opguard-requirements
 fi
+# pre-commit and check-jsonschema, which tests run.
+[ $want = tool ] || run "scripts/ci_tools.sh" scripts/ci_tools.sh
 say "ready: .venv/bin/opguard"

@@ -18,8 +18,10 @@
 #include <memory>
 #include <vector>
 
-#include "align/judge/verdict.h"
+#include "align/pair/alignment.h"
 #include "align/pair/collectives.h"
+#include "align/pair/run.h"
+#include "record/event_ref.h"
 
 namespace opguard {
 
