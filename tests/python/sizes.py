@@ -53,6 +53,16 @@ def chosen(names, costs, budget):
     return kept
 
 
+def dearest_file_first(named, costs):
+    """The items of (item, name) pairs, a file's in their order. A worker takes a file whole (--dist loadfile): where a
+    long one comes last, the others wait for it."""
+    files = defaultdict(list)
+    for item, name in named:
+        files[name.partition("::")[0]].append((item, costs.get(name, 0)))
+    by_cost = sorted(files.values(), key=lambda file: -sum(cost for _, cost in file))
+    return [item for file in by_cost for item, _ in file]
+
+
 def test_name(item):
     """Its id without the folder and without this machine's interpreter, by which some cases are called."""
     return item.nodeid.removeprefix("tests/python/").replace(sys.executable, "python")
@@ -61,17 +71,17 @@ def test_name(item):
 def add_options(parser):
     parser.addoption("--size", choices=["all", "commit"], default="all", help="commit: the cheap tests, and of each "
                      "file the dear ones that fit in --budget")
-    parser.addoption("--budget", type=float, default=8.0, help="seconds of processor time of a file's dear tests")
+    parser.addoption("--budget", type=float, default=6.0, help="seconds of processor time of a file's dear tests")
     parser.addoption("--costs", metavar="FILE", help="append each test's processor time to FILE (then: sizes.py FILE)")
 
 
 def deselect(config, items):
     if config.getoption("--size") != "commit":
         return
-    names = [test_name(item) for item in items]
-    keep = chosen(names, read_costs(), config.getoption("--budget"))
+    names, costs = [test_name(item) for item in items], read_costs()
+    keep = chosen(names, costs, config.getoption("--budget"))
     config.hook.pytest_deselected(items=[i for i, name in zip(items, names) if name not in keep])
-    items[:] = [i for i, name in zip(items, names) if name in keep]
+    items[:] = dearest_file_first([(i, name) for i, name in zip(items, names) if name in keep], costs)
 
 
 def seconds_so_far():

@@ -24,6 +24,11 @@ def test_no_file_goes_unseen():
     assert chosen(list(costs), costs, budget=20) == {"a.py::f", "b.py::g"}
 
 
+def test_the_dearest_file_comes_first_and_keeps_its_order():
+    named = [(1, "a.py::f"), (2, "a.py::g"), (3, "b.py::f"), (4, "b.py::new"), (5, "c.py::f")]
+    assert sizes.dearest_file_first(named, {"a.py::g": 2.0, "b.py::f": 5.0}) == [3, 4, 1, 2, 5]
+
+
 def test_a_bad_line_is_named(tmp_path):
     (tmp_path / "costs.tsv").write_text("# seconds, test\n7.5\ta.py::f\n7.5 a.py::g\n")
     with pytest.raises(ValueError, match=r"costs.tsv:3: expected SECONDS<tab>TEST"):
