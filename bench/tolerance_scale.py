@@ -3,12 +3,11 @@
   tolerance_scale.py [--build DIR] [--before FILE] [--records N] [--layouts "4 2 1,2 2 2"] [--layers N] [--steps N] [--work DIR] [--json FILE]
   tolerance_scale.py --json FILE --table DOCUMENT [--mark NAME]     # the document's part, from what was kept; runs nothing
 
-Logs of a made-up training (bench/parallel_log.cc): a reference of one process with the pieces that the candidate's ranks hold, the same with jitter,
-a candidate, and one in which an operator leaves another value from the middle step on. A layout is the ranks of tensor, data and pipeline
-parallelism; there are as many micro-batches as the candidate's ranks together need for --records. The whole command is measured: reading, checksums,
-placements, the walk back and the report; on one core. --build: its opguard as it
-stands; --before: another build's, in turn with this one. Exit code 1 where the command
-takes more than 30 s for 10^6 records, or a sketched record of the candidate more than 400 bytes.
+Logs of a made-up training (bench/parallel_log.cc): a reference of one process with the pieces that the candidate's ranks hold, the same with
+jitter, a candidate, and one in which an operator leaves another value from the middle step on. A layout is the ranks of tensor, data and pipeline
+parallelism; there are as many micro-batches as the candidate's ranks together need for --records. The whole command is measured: reading,
+checksums, placements, the walk back and the report; on one core. --build: its opguard as it stands; --before: another build's, in turn with this
+one. Exit code 1 where the command takes more than 30 s for 10^6 records, or a sketched record of the candidate more than 400 bytes.
 """
 import argparse
 import json
