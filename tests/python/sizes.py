@@ -71,7 +71,7 @@ def test_name(item):
 def add_options(parser):
     parser.addoption("--size", choices=["all", "commit"], default="all", help="commit: the cheap tests, and of each "
                      "file the dear ones that fit in --budget")
-    parser.addoption("--budget", type=float, default=6.0, help="seconds of processor time of a file's dear tests")
+    parser.addoption("--budget", type=float, default=4.0, help="seconds of processor time of a file's dear tests")
     parser.addoption("--costs", metavar="FILE", help="append each test's processor time to FILE (then: sizes.py FILE)")
 
 
