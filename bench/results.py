@@ -9,9 +9,9 @@ What was measured before its file was kept stands in the file as the document ha
 was written down, by which command, on which machine. The next run of the command takes its place.
 """
 import argparse
-import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,25 +75,31 @@ WRITERS = [
 ]
 
 
+def written(folder):
+    """{document: its text as the results have it}. Made from copies in `folder`: the documents themselves stay as they
+    are meanwhile, for who reads or links them."""
+    copies = {document: folder / document for document, _ in WRITERS}
+    for document, copy in copies.items():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text((ROOT / document).read_text())
+    for document, command in WRITERS:
+        assert document in command, command
+        words = [str(copies[document]) if word == document else word for word in command]
+        subprocess.run([sys.executable, *words], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return {document: copy.read_text() for document, copy in copies.items()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     o = parser.parse_args()
-    before = {document: (ROOT / document).read_text() for document, _ in WRITERS}
-    times = {document: (ROOT / document).stat() for document in before}
-    stale = []
-    try:
-        for _, command in WRITERS:
-            subprocess.run([sys.executable, *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        stale = [document for document, text in before.items() if (ROOT / document).read_text() != text]
-    finally:
-        for document, text in before.items():
-            if o.check:
-                (ROOT / document).write_text(text)
-            # The pages are part of `opguard`: of one that is as it was, the build is to see nothing.
-            if (ROOT / document).read_text() == text:
-                os.utime(ROOT / document, ns=(times[document].st_atime_ns, times[document].st_mtime_ns))
-    for document in stale:
+    with tempfile.TemporaryDirectory() as folder:
+        texts = written(Path(folder))
+    # A document that says the same is not written: `opguard` holds its pages, and would be linked anew.
+    stale = {document: text for document, text in texts.items() if (ROOT / document).read_text() != text}
+    for document, text in stale.items():
+        if not o.check:
+            (ROOT / document).write_text(text)
         print(f"{document}: {'not what its results say' if o.check else 'written'}")
     return 1 if o.check and stale else 0
 
