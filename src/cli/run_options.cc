@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "session/remote_logs.h"
+#include "cli/command.h"
 #include "support/url.h"
 
 namespace opguard {
