@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "cli/report_options.h"
 #include "session/digest.h"
 #include "support/url.h"
 

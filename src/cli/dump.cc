@@ -14,6 +14,7 @@
 
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "cli/report_options.h"
 #include "record/log_words.h"
 #include "session/dump_files.h"
 #include "support/url.h"
