@@ -4,7 +4,7 @@
 help:
 	@echo "make demo      two versions of a training program, and the first operator where they part"
 	@echo "make tool      the same without running anything: .venv/bin/opguard"
-	@echo "make test      what every commit must pass (a quarter of an hour with the set-up, on two cores)"
+	@echo "make test      what every commit must pass (twenty minutes with the set-up, on two cores)"
 	@echo "make test-all  every test (an hour): before a release, and after a change to judgement or runtime"
 	@echo "make torture   the run log under kills, cuts, flipped bits, full disks, fuzzers; figures in docs/results/reliability.md"
 	@echo "make accuracy  the shared cases (CASES=DIR VENVS=DIR), written to docs/results/accuracy.md"
